@@ -38,8 +38,8 @@ NN = Path(__file__).parents[1] / "src/heedful/nn"
 LAYERS = sorted(
     f"nn.{entry.stem}" for entry in NN.iterdir() if entry.stem not in ("kernels", "__init__", "__pycache__")
 )
-CHECKED = ("packed", *LAYERS, "models", "decode.constraints", "decode.ensemble", "decode.frontiers", "decode.penalties",
-           "decode.slots.beam", "decode.slots.frontier", "decode.slots.greedy")  # fmt: skip
+CHECKED = ("base.packed", *LAYERS, "models", "decode.constraints", "decode.ensemble", "decode.frontiers",
+           "decode.penalties", "decode.slots.beam", "decode.slots.frontier", "decode.slots.greedy")  # fmt: skip
 install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")
 SHAPES = SampledChecks()
 jaxtyping._decorator.config = SHAPES  # type: ignore[attr-defined]  # what its decorator asks at every call
@@ -55,6 +55,8 @@ SWEPT = (
     "tests/unit/decode/",
     "tests/unit/interop/bert/test_vocabulary.py",
     "tests/unit/interop/sentencepiece/test_tokenizer.py",
+    "tests/unit/doctor/",
+    "tests/unit/explain/test_",
     "tests/unit/lab/",
     "tests/unit/nn/",
     "tests/unit/runs/",
@@ -208,8 +210,8 @@ def _train_reversing(texts: Path, bundle: Path) -> None:
     from heedful.config.tokenizer import Words
     from heedful.data.tokenize.training import train_tokenizer
     from heedful.data.tokenize.vocabularies import Vocabularies
-    from heedful.models.build.network import build_model
     from heedful.models.bundle import write_description, write_weights
+    from heedful.models.from_recipe.network import build_model
 
     for name, count in (("first", 40), ("second", 10)):
         lines = animal_sentences(count, seed=count)

@@ -9,8 +9,8 @@ import torch
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import END
-from heedful.models.build.language import build_language_model
-from heedful.models.build.transformer import transformer_decoder
+from heedful.models.from_recipe.language import build_language_model
+from heedful.models.from_recipe.transformer import transformer_decoder
 from heedful.models.networks import LanguageModel, set_precision
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.initialization import init_xavier

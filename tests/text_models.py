@@ -14,8 +14,8 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle, write_description, write_weights
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier, MaskedModel
 from heedful.runs.training_run import train
 

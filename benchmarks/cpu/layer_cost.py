@@ -54,14 +54,14 @@ import torch
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 from torch import Tensor, nn
 
-from heedful.devices import choose_device, keep_freed_memory
+from heedful.base.devices import choose_device, keep_freed_memory
+from heedful.base.packed import Layout
 from heedful.metrics.recorded_results import RESULTS, machine
 from heedful.nn.attention.backends import automatic
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.attention.restricted import Restricted
 from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolution
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
-from heedful.packed import Layout
 
 NAME = "layer_cost"
 HEAD_WIDTH = 64

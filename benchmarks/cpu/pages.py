@@ -21,9 +21,7 @@ from typing import Final
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from heedful.explain.page import explorer_page
-from heedful.metrics.recorded_results import RESULTS, record
-from heedful.tasks.shared.explaining.explanation import (
+from heedful.explain.explanation import (
     Array,
     AttentionKind,
     AttentionWeights,
@@ -31,7 +29,9 @@ from heedful.tasks.shared.explaining.explanation import (
     TokenPrediction,
     TokenSequence,
 )
-from heedful.tasks.shared.explaining.states import LayerStates
+from heedful.explain.pages.page import explorer_page
+from heedful.explain.states import LayerStates
+from heedful.metrics.recorded_results import RESULTS, record
 
 NAME: Final = "pages"
 SWITCH: Final = """async () => {

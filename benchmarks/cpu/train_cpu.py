@@ -20,6 +20,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from heedful.base.devices import keep_freed_memory
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import Constant
@@ -27,9 +28,8 @@ from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.devices import keep_freed_memory
 from heedful.metrics.recorded_results import record
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision
 from heedful.training.checkpoints import Position
 from heedful.training.objectives import NextToken

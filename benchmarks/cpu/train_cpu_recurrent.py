@@ -50,15 +50,15 @@ from benchmarks.shared.detailed_results import command_line
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
+from heedful.base.devices import WORTH_IT, keep_freed_memory
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.attention import AlignmentName
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import Constant
 from heedful.data.corpora.pairs import read_pairs
-from heedful.devices import WORTH_IT, keep_freed_memory
 from heedful.metrics.recorded_results import RESULTS, record
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision
 from heedful.training.checkpoints import Position
 from heedful.training.objectives import NextToken

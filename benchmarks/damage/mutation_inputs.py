@@ -22,9 +22,9 @@ from benchmarks.damage.small_corpora import SOURCES, TARGETS, small_corpora
 from safetensors.torch import save
 from tokenizers import models, normalizers, pre_tokenizers
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import load_recipe, recipe_to_toml
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.errors import UserError
 
 GOLDEN: Final = Path(__file__).parents[2] / "tests/golden"
 Commands = list[list[str]]

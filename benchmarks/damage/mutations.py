@@ -35,8 +35,9 @@ from heedful.cli.main import VERBS
 from heedful.metrics.recorded_results import record
 
 BAD = ("traceback", "crash", "hang")
-_LAZY = ("heedful.runs.training_run", "heedful.lab.doctor", "heedful.tasks.loading", "heedful.interop.importing",
-         "heedful.cli.reports.doctor", "heedful.cli.evaluation", "heedful.runs.averaging", "sacrebleu")  # fmt: skip
+_LAZY = ("heedful.runs.training_run", "heedful.doctor.examination", "heedful.tasks.loading",
+         "heedful.interop.importing", "heedful.cli.reports.doctor", "heedful.cli.evaluation",
+         "heedful.runs.averaging", "sacrebleu")  # fmt: skip
 
 
 def warm_up() -> None:

@@ -20,6 +20,7 @@ import torch
 from benchmarks.shared.gpu_work import FIRST_PIECE, Results, Shape, choose_names, rate
 from torch import Tensor, nn
 
+from heedful.base.devices import choose_device
 from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.hypothesis import Hypothesis
@@ -27,9 +28,8 @@ from heedful.decode.query import text_queries
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
-from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision, store_in
 from heedful.nn.kernels import without_kernels
 from heedful.nn.layers.embedding import Embedding, Output

@@ -33,10 +33,12 @@ from benchmarks.gpu.gpt_gpu_peers import PEERS, full_batches, hugging_face, padd
 from benchmarks.gpu.gpt_gpu_work import FIRST_PIECE, FULL, TINY, Scale, full_text, mixed_documents
 from benchmarks.shared.gpu_work import Results, choose_names, peak_gib, trained_rate, wait
 
+from heedful.base.devices import choose_device
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
+from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe
-from heedful.config.rules.generate import language_model
+from heedful.config.tables import model_of
 from heedful.config.train.optimizers import AdamW
 from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Train, Validation
@@ -49,9 +51,8 @@ from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
-from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
-from heedful.models.build.language import build_language_model
+from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import set_precision, store_in
 from heedful.runs.job import set_up
 from heedful.tasks.generate.task import GenerateTask
@@ -102,7 +103,7 @@ def _trained_rate(
     vocabularies = Vocabularies({"text": cast(Tokenizer, None)})  # there is no text
     prepared, task = Prepared(vocabularies, train=(store,), weights=(1.0,), valid=()), GenerateTask()
     torch.manual_seed(0)
-    model = build_language_model(language_model(recipe), vocabulary).to(device)
+    model = build_language_model(model_of(recipe, LanguageModelTable), vocabulary).to(device)
     return trained_rate(recipe, task, prepared, model, device, warm)
 
 

@@ -17,8 +17,8 @@ from benchmarks.gpu.train_gpu import Way, ours
 from benchmarks.gpu.train_gpu_work import FULL, TINY, like_wmt
 from benchmarks.shared.gpu_work import Results
 
+from heedful.base.devices import choose_device
 from heedful.config.train.instruments import Instruments
-from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
 
 

@@ -39,6 +39,7 @@ from benchmarks.gpu.train_gpu_work import (
 )
 from benchmarks.shared.gpu_work import Listener, Results, choose_names, peak_gib, rate
 
+from heedful.base.devices import choose_device
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
@@ -48,9 +49,8 @@ from heedful.config.train.table import Train, Validation
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.nn.kernels import without_kernels
 from heedful.runs.job import Job, set_up
 from heedful.runs.run import build_trainer

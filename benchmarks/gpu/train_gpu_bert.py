@@ -30,6 +30,8 @@ import torch
 from benchmarks.shared.gpu_work import Results, peak_gib, rate, trained_rate
 from torch import Tensor, nn
 
+from heedful.base.devices import choose_device
+from heedful.base.packed import IGNORED
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.model.bert import BertModel
@@ -42,10 +44,8 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import PAD, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
-from heedful.models.build.encoder_only import build_masked_model
-from heedful.packed import IGNORED
+from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.runs.job import set_up
 from heedful.tasks.fill.task import FillTask
 

@@ -30,6 +30,7 @@ from benchmarks.shared.gpu_work import Results, peak_gib, rate, trained_rate
 from PIL import Image
 from torch import nn
 
+from heedful.base.devices import choose_device
 from heedful.config.corpora.images import FolderImages
 from heedful.config.data import Data, ImageForm
 from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
@@ -43,9 +44,8 @@ from heedful.data.images.stores import decode_all
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import Ragged, TokenStore, open_store, write_store
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.devices import choose_device
 from heedful.metrics.recorded_results import RESULTS
-from heedful.models.build.images import build_image_classifier
+from heedful.models.from_recipe.images import build_image_classifier
 from heedful.runs.job import set_up
 from heedful.tasks.images.classify.task import ClassifyImagesTask
 

@@ -28,9 +28,10 @@ from typing import Any, Final
 from benchmarks.shared import cells
 
 from heedful.cli.reports.scores import describe_training
+from heedful.config.model.mixed import CaptionerModel
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.config.rules.caption import captioner_model
+from heedful.config.tables import model_of
 from heedful.data.builtin.scenes import Scene
 from heedful.data.builtin.scenes_drawing import coverage
 from heedful.data.images.caption_stores import prepare_captions
@@ -107,7 +108,7 @@ class Cell(cells.Cell):
 
 def score(run: Path, recipe: Recipe, device: str) -> dict[str, float]:
     """Return the share of exact captions of each test set, and how often the decoder looked where its words point."""
-    model, patch = Captioner.load(run, device), captioner_model(recipe).encoder.patch
+    model, patch = Captioner.load(run, device), model_of(recipe, CaptionerModel).encoder.patch
     found: dict[str, float] = {}
     hits: list[bool] = []
     for corpus in recipe.data.test:

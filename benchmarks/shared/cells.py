@@ -17,8 +17,8 @@ from typing import Any, ClassVar, Final, NoReturn
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 from benchmarks.shared.gpu_work import choose_names
 
-from heedful.errors import HeedfulError
-from heedful.files import read_json, write_json
+from heedful.base.errors import HeedfulError
+from heedful.base.files import read_json, write_json
 from heedful.lab.study.side_by_side import Task, run_side_by_side
 from heedful.metrics.recorded_results import RESULTS
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.files import read_json, write_json
+from heedful.base.files import read_json, write_json
 from heedful.metrics.recorded_results import record, result_file
 
 

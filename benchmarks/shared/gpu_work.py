@@ -18,16 +18,16 @@ import torch
 from benchmarks.shared.detailed_results import command_line
 from torch import nn
 
+from heedful.base.files import read_json, write_json
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.files import read_json, write_json
 from heedful.metrics.recorded_results import record, result_file
 from heedful.models.networks import Network
 from heedful.runs.job import Job
 from heedful.runs.run import build_trainer
-from heedful.tasks.protocol import Task
+from heedful.tasks.shared.task import Task
 from heedful.training.checkpoints import Position
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.signals import StopRequest

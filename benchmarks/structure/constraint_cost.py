@@ -23,10 +23,10 @@ from typing import Any, Final
 import torch
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 
+from heedful.base.errors import HeedfulError, UserError
 from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.trees import read_trees
-from heedful.errors import HeedfulError, UserError
 from heedful.metrics.recorded_results import RESULTS
 from heedful.runs.training_run import train
 from heedful.tasks.parse.model import Parser

@@ -34,6 +34,7 @@ from typing import Any, Final, Literal
 from benchmarks.shared import cells
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 
+from heedful.base.trees import Tree
 from heedful.cli.reports.scores import describe_training
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.corpora.trees import TreeCorpus
@@ -46,7 +47,6 @@ from heedful.runs.training_run import train
 from heedful.tasks.evaluate import evaluate
 from heedful.tasks.parse.evaluation import evaluate_parser
 from heedful.tasks.parse.model import Parser
-from heedful.trees import Tree
 
 NAME: Final = "gum"
 BEAMS: Final = (1, 4, 21)

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from heedful.base.trees import TRACE, Leaf, Tree, read_tree
 from heedful.data.corpora.formats.lines import locate, read_lines
-from heedful.trees import TRACE, Leaf, Tree, read_tree
 
 PHRASE: Final = "NP"
 _BRACKETS: Final = {"-LRB-": "(", "-RRB-": ")", "-LSB-": "[", "-RSB-": "]", "-LCB-": "{", "-RCB-": "}"}

@@ -28,8 +28,8 @@ from statistics import mean
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.errors import UserError
-from heedful.files import write_bytes
+from heedful.base.errors import UserError
+from heedful.base.files import write_bytes
 
 Caption = tuple[str, str]  # English, German
 Swap = tuple[int, int]

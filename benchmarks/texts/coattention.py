@@ -33,12 +33,12 @@ from benchmarks.shared.detailed_results import Detailed, recorded, save
 from benchmarks.texts.caption_pairs import ROWS, Caption, read_captions, write_pairs
 from numpy.typing import NDArray
 
+from heedful.base.files import read_json, write_json
 from heedful.cli.reports.scores import describe_training
 from heedful.config.corpora.pairs import BuiltinCorpus
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import read_texts
-from heedful.files import read_json, write_json
 from heedful.runs.training_run import train
 from heedful.tasks.classify.evaluation import evaluate_classifier
 from heedful.tasks.loading import load

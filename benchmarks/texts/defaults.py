@@ -28,8 +28,8 @@ from benchmarks.shared import cells
 from benchmarks.texts.tfidf import cross_validated_accuracy
 
 import heedful
+from heedful.base.errors import UserError
 from heedful.data.corpora.formats.lines import locate, read_lines
-from heedful.errors import UserError
 from heedful.lab.study.side_by_side import Task
 from heedful.metrics.recorded_results import machine
 

@@ -17,12 +17,12 @@ from typing import Final
 
 import numpy as np
 
+from heedful.base.errors import HeedfulError, UserError
 from heedful.data.builtin.english_spanish import gold_alignments, sentence_pairs
-from heedful.errors import HeedfulError, UserError
-from heedful.explain.alignment_error import LinkCounts, add_up, count_links
-from heedful.explain.images import by_words
+from heedful.explain.explanation import Explanation
+from heedful.explain.pages.alignment_error import LinkCounts, add_up, count_links
+from heedful.explain.pages.images import by_words
 from heedful.metrics.recorded_results import RESULTS, record
-from heedful.tasks.shared.explaining.explanation import Explanation
 from heedful.tasks.translate.explaining import explain_found
 from heedful.tasks.translate.model import Translator
 

@@ -39,12 +39,12 @@ import torch
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 from benchmarks.translation.attention_cells import CELLS, FULL, OWN, Budget
 
+from heedful.base.errors import HeedfulError
+from heedful.base.files import read_json, remove_folder, write_json
 from heedful.cli.reports.scores import describe_training
 from heedful.config.reading.load import recipe_to_json
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.pairs import read_pairs
-from heedful.errors import HeedfulError
-from heedful.files import read_json, remove_folder, write_json
 from heedful.lab.study.side_by_side import Task, run_side_by_side
 from heedful.metrics.recorded_results import RESULTS
 from heedful.metrics.significance import bootstrap, difference, run_scores

@@ -12,15 +12,23 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from heedful.cores import limit_spinning
-from heedful.errors import HeedfulError, MachineError, Stopped, UserError
+from heedful.base.cores import limit_spinning
+from heedful.base.errors import HeedfulError, MachineError, Stopped, UserError
+from heedful.base.handed_down import hand_down
 from heedful.version import __version__
 
 if TYPE_CHECKING:
+    from heedful.base.trees import Leaf, Tree
     from heedful.config.recipe import Recipe
     from heedful.data.tokenize.own_tokenizer import TextTokenizer
     from heedful.data.tokenize.vocabularies import Vocabularies
     from heedful.decode.settings import Sampling
+    from heedful.explain.explanation import (
+        AttentionWeights,
+        Explanation,
+        TokenPrediction,
+        TokenSequence,
+    )
     from heedful.lab.compare import Comparison, System
     from heedful.lab.comparing import compare
     from heedful.metrics.own_metrics import Metric
@@ -44,20 +52,14 @@ if TYPE_CHECKING:
     from heedful.tasks.loading import load
     from heedful.tasks.parse.model import Parse, Parser
     from heedful.tasks.shared.embeddings import TokenVectors
-    from heedful.tasks.shared.explaining.explanation import (
-        AttentionWeights,
-        Explanation,
-        TokenPrediction,
-        TokenSequence,
-    )
     from heedful.tasks.tag.model import Tagger
     from heedful.tasks.tag.tagging import TaggedSpan, Tagging
     from heedful.tasks.translate.model import Translation, Translator
     from heedful.tasks.translate.reranking import Reranked
     from heedful.tasks.translate.scoring import PairScore
     from heedful.training.trainer import StepMetrics
-    from heedful.trees import Leaf, Tree
 
+hand_down("tasks", lambda: import_module("heedful.tasks.table").RULES)  # imported when a recipe is first read
 limit_spinning()  # before anything imports torch, whose threads would otherwise spin while they wait
 
 __all__ = [
@@ -119,7 +121,7 @@ __all__ = [
 ]
 _HOMES = {  # modules that are imported when a name is first used
     "Answer": "heedful.tasks.answer.answer",
-    "AttentionWeights": "heedful.tasks.shared.explaining.explanation",
+    "AttentionWeights": "heedful.explain.explanation",
     "Callback": "heedful.runs.callbacks",
     "Candidate": "heedful.tasks.fill.model",
     "Caption": "heedful.tasks.images.caption.model",
@@ -127,11 +129,11 @@ _HOMES = {  # modules that are imported when a name is first used
     "Checkpoint": "heedful.runs.callbacks",
     "Classification": "heedful.tasks.classify.model",
     "Comparison": "heedful.lab.compare",
-    "Explanation": "heedful.tasks.shared.explaining.explanation",
+    "Explanation": "heedful.explain.explanation",
     "Filled": "heedful.tasks.fill.model",
     "Generation": "heedful.tasks.generate.generation",
     "GenerationStream": "heedful.tasks.generate.streamed",
-    "Leaf": "heedful.trees",
+    "Leaf": "heedful.base.trees",
     "MaskFiller": "heedful.tasks.fill.model",
     "Metric": "heedful.metrics.own_metrics",
     "PairScore": "heedful.tasks.translate.scoring",
@@ -155,12 +157,12 @@ _HOMES = {  # modules that are imported when a name is first used
     "TextGenerator": "heedful.tasks.generate.model",
     "TextScore": "heedful.tasks.generate.scoring",
     "TextTokenizer": "heedful.data.tokenize.own_tokenizer",
-    "TokenPrediction": "heedful.tasks.shared.explaining.explanation",
-    "TokenSequence": "heedful.tasks.shared.explaining.explanation",
+    "TokenPrediction": "heedful.explain.explanation",
+    "TokenSequence": "heedful.explain.explanation",
     "TokenVectors": "heedful.tasks.shared.embeddings",
     "Translation": "heedful.tasks.translate.model",
     "Translator": "heedful.tasks.translate.model",
-    "Tree": "heedful.trees",
+    "Tree": "heedful.base.trees",
     "Validation": "heedful.runs.callbacks",
     "Vocabularies": "heedful.data.tokenize.vocabularies",
     "average": "heedful.runs.averaging",

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.cli import input as input_of_verbs
 from heedful.cli import messages
 from heedful.cli.input import ArrivingLines, count_lines, open_inputs, pairs_of
 from heedful.data.corpora.texts import Text, text_of_line
-from heedful.errors import UserError
 
 
 def test_lines_arrive_whole_and_as_they_come() -> None:

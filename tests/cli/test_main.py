@@ -14,8 +14,8 @@ import pytest
 import typer
 
 import heedful
+from heedful.base.errors import MachineError, Stopped, UserError
 from heedful.cli import main, messages
-from heedful.errors import MachineError, Stopped, UserError
 
 PROBE = "heedful.cli.probe"
 

@@ -10,9 +10,9 @@ import pytest
 import typer
 import typer.main
 
+from heedful.base.errors import UserError
 from heedful.cli.options import DecodingOptions, flag, with_option_groups
 from heedful.config.decode import Decode
-from heedful.errors import UserError
 from heedful.tasks.shared.sequences.search_options import DecodeOptions
 
 SEARCHING = ("translate", "evaluate", "compare")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.cli.main import run
 from heedful.config.tasks import TASKS, refuse_evaluation_option
-from heedful.errors import UserError
 from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]

@@ -9,13 +9,13 @@ import torch
 from tests.contract.families import CLASSIFIERS, FAMILIES, MASKED, PAIRS, VALUES, config_of, open_branches
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.nn.attention.backends import attention_weights
 from heedful.nn.attention.multi_head import CrossAttention
-from heedful.packed import Packed
 
 
 @pytest.fixture(scope="session", params=FAMILIES)

@@ -16,6 +16,7 @@ from tests.shared.covering import in_turn, one_in
 from tests.shared.searching import search_texts
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints.factories import make_constraints
 from heedful.decode.constraints.tokens import NEVER
@@ -30,7 +31,6 @@ from heedful.decode.scorer import SingleModel
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import State
-from heedful.packed import Packed
 from heedful.tasks.translate.model import Translator
 
 WORDS = 24

@@ -9,10 +9,10 @@ from tests.language_models import EVEN_PROMPTS, LANGUAGE_MODELS, WORDS, language
 from tests.shared.covering import in_turn
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.models.networks import LanguageModel
 from heedful.models.protocols import State
-from heedful.packed import Packed
 
 RAGGED = [[BEGIN, 5, 9, 7], [BEGIN], [], [BEGIN, 8, 8, 10, 11, 6]]
 EVEN = [[BEGIN, 5, 9], [BEGIN, 7, 7], [BEGIN, 8, 10], [BEGIN, 4, 6]]

@@ -9,8 +9,8 @@ from tests.shared.parsers import recipe, write_trees
 
 from heedful.config.recipe import Recipe
 from heedful.data.prepare.prepared import Prepared
-from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.parse.model import Parser
 from heedful.tasks.table import find_task

@@ -5,11 +5,11 @@ from collections.abc import Callable
 import pytest
 import torch
 
+from heedful.base.packed import Packed
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
-from heedful.packed import Packed
 
 ModelOf = Callable[..., EncoderDecoder]
 SOURCES = Packed.of([[5, 9, 7, END], [4, END], [8, 8, 10, END]])

@@ -14,6 +14,7 @@ from tests.contract.families import CLASSIFIERS, PAIRED, classifier_of, masked_o
 from tests.shared.covering import one_in
 from torch import Tensor, nn
 
+from heedful.base.packed import IGNORED, Nested
 from heedful.config.recipe import Recipe
 from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
@@ -23,12 +24,11 @@ from heedful.data.batches.text_pairs import PairedTextCollator
 from heedful.data.batches.texts import AnyTextCollator, TextBatch, TextCollator
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
-from heedful.models.build.encoder_only import build_classifier, build_masked_model
-from heedful.models.build.network import build_network
 from heedful.models.bundle import read_bundle
+from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier, MaskedModel, set_precision
 from heedful.nn.initialization import init_xavier
-from heedful.packed import IGNORED, Nested
 from heedful.runs.training_run import train
 from heedful.tasks.classify.scoring import collator_of
 from heedful.tasks.classify.validation import evaluate_stores

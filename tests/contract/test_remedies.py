@@ -17,6 +17,8 @@ from tests.shared.taggers import LABELS
 from torch import Tensor, nn
 from torch.distributions import Bernoulli, Categorical, kl_divergence
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED, Packed
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Characters, Words
@@ -29,14 +31,12 @@ from heedful.data.batches.texts import TextCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
-from heedful.models.build.network import build_model, build_network
 from heedful.models.bundle import read_description, write_description, write_weights
+from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
+from heedful.models.from_recipe.network import build_model, build_network
 from heedful.models.networks import set_precision
 from heedful.nn.decoding.spans import log_ends
 from heedful.nn.losses.predictions import JointPrediction, TokenPrediction
-from heedful.packed import IGNORED, Packed
 from heedful.runs.training_run import train
 from heedful.training.objectives import (
     AnswerEnds,

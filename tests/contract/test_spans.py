@@ -18,8 +18,8 @@ from heedful.config.model.token_heads import ReaderModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
 from heedful.data.token_store import TokenStore
-from heedful.models.build.encoder_only import build_reader
 from heedful.models.bundle import read_bundle
+from heedful.models.from_recipe.encoder_only import build_reader
 from heedful.models.networks import SpanReader, set_precision
 from heedful.nn.initialization import init_xavier
 from heedful.runs.training_run import train

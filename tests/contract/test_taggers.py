@@ -12,14 +12,14 @@ from tests.contract.families import TAGGERS, tagger_of
 from tests.shared.covering import one_in
 from tests.shared.taggers import LABELS, tagged_sentences, write_conll
 
+from heedful.base.label_schemes import first_forbidden
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.tagged import TaggedBatch, TaggedCollator
 from heedful.data.prepare.tagged import prepare_tagged
 from heedful.data.token_store import TokenStore
-from heedful.label_schemes import first_forbidden
-from heedful.models.build.encoder_only import build_tagger
 from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.from_recipe.encoder_only import build_tagger
 from heedful.models.networks import WordClassifier, set_precision
 from heedful.nn.initialization import init_xavier
 from heedful.runs.training_run import train

@@ -19,8 +19,8 @@ from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Train
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.token_store import TokenStore
-from heedful.models.build.network import build_model, build_network
 from heedful.models.bundle import read_bundle
+from heedful.models.from_recipe.network import build_model, build_network
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.runs.training_run import train
 from heedful.training.objectives import NextToken

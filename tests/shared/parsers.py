@@ -9,8 +9,8 @@ from tests.shared.random_trees import random_tree
 
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
-from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.table import find_task
 

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from heedful.trees import Leaf, Tree
+from heedful.base.trees import Leaf, Tree
 
 LABELS = ("S", "NP", "NP-SBJ", "VP", "PP=2", "ADVP", "PRT", "SBAR", "TOP", "ROOT")
 TAGS = ("DT", "NN", "VBZ", ",", ".", "``", "''", ":", "-NONE-", "-LRB-", "IN")

@@ -11,20 +11,20 @@ import pytest
 from tests.conftest import animal_sentences
 
 import heedful
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
-from heedful.config.rules.translate import TRANSLATE
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator
+from heedful.tasks.translate.rules import TRANSLATE
 from heedful.tasks.translate.task import TranslateTask
 
 RECIPE = """

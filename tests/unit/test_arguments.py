@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from heedful.arguments import check_flag, check_number, check_path, check_texts, check_whole
-from heedful.errors import UserError
+from heedful.base.arguments import check_flag, check_number, check_path, check_texts, check_whole
+from heedful.base.errors import UserError
 
 
 @pytest.mark.parametrize(

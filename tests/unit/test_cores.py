@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.cores import SPINS, CoreClock, limit_spinning, usable_cores
+from heedful.base.cores import SPINS, CoreClock, limit_spinning, usable_cores
 
 
 def test_waiting_threads_sleep_soon_unless_the_user_decides_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

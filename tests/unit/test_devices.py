@@ -5,8 +5,8 @@ import time
 import pytest
 import torch
 
-from heedful.devices import choose_device, choose_precision
-from heedful.errors import UserError
+from heedful.base.devices import choose_device, choose_precision
+from heedful.base.errors import UserError
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 

@@ -4,7 +4,7 @@ import signal
 
 import pytest
 
-from heedful.errors import (
+from heedful.base.errors import (
     HeedfulError,
     MachineError,
     Stopped,

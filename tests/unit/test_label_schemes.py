@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from heedful.label_schemes import (
+from heedful.base.label_schemes import (
     Forbidden,
     SchemeName,
     allowed_transitions,

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.packed import IGNORED, Layout, Packed
+from heedful.base.packed import IGNORED, Layout, Packed
 
 # Empty sentences and a bound above the longest: what a static layout has.
 lengths = st.lists(st.integers(0, 6), min_size=1, max_size=6)

@@ -5,9 +5,9 @@ from random import Random
 import pytest
 from tests.shared.random_trees import random_tree
 
+from heedful.base.errors import UserError
+from heedful.base.trees import DEEPEST, TOP, Leaf, Tree, clean, from_sequence, linearize, read_tree, without_function
 from heedful.config.decode import LEAST_OF_TREE
-from heedful.errors import UserError
-from heedful.trees import DEEPEST, TOP, Leaf, Tree, clean, from_sequence, linearize, read_tree, without_function
 
 DOG = "(S (NP (DT a) (NN dog)) (VP (VBZ barks)))"
 

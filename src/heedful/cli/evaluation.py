@@ -6,19 +6,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from heedful.base.errors import UserError
 from heedful.cli.messages import note
 from heedful.cli.options import flag
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
-from heedful.config.rules.translate import TRANSLATE
+from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.metrics.recorded_results import record
 from heedful.models.bundle import read_description
+from heedful.tasks.translate.rules import TRANSLATE
 
 Test = tuple[tuple[AnyCorpus, ...], str]  # corpora, and the folder that their files are in
 

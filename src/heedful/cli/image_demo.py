@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from heedful.base.files import output_folder
 from heedful.cli.reports.terminal_images import beside_each_other, image_lines
 from heedful.config.recipe import Recipe
 from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
-from heedful.files import output_folder
 
 if TYPE_CHECKING:
     from heedful.tasks.images.classify.model import ImageClassifier

@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from heedful.base.columns import one_column
+from heedful.base.errors import UserError
+from heedful.base.files import expand_user
 from heedful.cli import messages
 from heedful.cli.input import InputLines, open_inputs, standard_input
 from heedful.cli.output import line_progress, line_writer
-from heedful.columns import one_column
 from heedful.data.corpora.formats.json_rows import json_object, text_field
 from heedful.data.images.questions.reading import AskedImage, locate_image, make_image_question
 from heedful.data.images.reading import LabelledImage
-from heedful.errors import UserError
-from heedful.files import expand_user
 
 if TYPE_CHECKING:
     from heedful.tasks.images.answer.answer import ImageAnswer

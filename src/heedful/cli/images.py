@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from heedful.base.errors import UserError
+from heedful.base.files import expand_user, read_json
 from heedful.config.corpora.old_names import OLD_KINDS
 from heedful.data.images.decoding import is_image_name
-from heedful.errors import UserError
-from heedful.files import expand_user, read_json
 
 _SEEING: Final = ("image_classifier", "captioner", "image_answerer")  # families that read images
 _IMAGES_ONLY: Final = "This model reads images: give their files, or folders of them."

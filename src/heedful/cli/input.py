@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from typing import Final
 
+from heedful.base.errors import UserError, counted
 from heedful.cli import messages
 from heedful.data.corpora.formats.lines import (
     LONGEST,
@@ -23,7 +24,6 @@ from heedful.data.corpora.formats.lines import (
     read_lines,
     split_member,
 )
-from heedful.errors import UserError, counted
 
 _STANDARD_INPUT: Final = "-"
 _TEXTS: Final = "texts"  # the name of texts on the command line, in messages

@@ -20,10 +20,10 @@ import typer.core
 import typer.main
 
 import heedful
+from heedful.base.errors import HeedfulError, Stopped, UserError, memory_error, on_command_line, suggestion
+from heedful.base.files import impossible_name, machine_error, tolerate_closed_reader
 from heedful.cli import messages
 from heedful.cli.options import QuietOption, VerboseOption, with_verbosity
-from heedful.errors import HeedfulError, Stopped, UserError, memory_error, on_command_line, suggestion
-from heedful.files import impossible_name, machine_error, tolerate_closed_reader
 
 _OLD_OPTIONS = {"--picture": "--image", "--pictures": "--images"}  # accepted for one version
 

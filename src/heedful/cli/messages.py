@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 
 @dataclass

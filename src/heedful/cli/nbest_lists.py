@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from heedful.errors import UserError, counted
+from heedful.base.errors import UserError, counted
 from heedful.tasks.translate.reranking import Candidate, NBestList, Reranked
 
 _BAR: Final = "|||"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, cast, get_type
 
 import typer
 
+from heedful.base.errors import UserError
 from heedful.cli import messages
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.decode.settings import Sampling

@@ -7,10 +7,10 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
+from heedful.base.errors import UserError
+from heedful.base.files import write_bytes
 from heedful.cli import messages
 from heedful.cli.input import InputLines, count_lines
-from heedful.errors import UserError
-from heedful.files import write_bytes
 
 _STANDARD_OUTPUT: Final = Path("-")
 

@@ -12,9 +12,8 @@ from pydantic import PrivateAttr, ValidationInfo, model_validator
 
 from heedful.config.checks import check_recipe
 from heedful.config.model.mixed import PairModel
-from heedful.config.rules.task_rules import TaskRules
-from heedful.config.rules.translate import pair_model
-from heedful.config.tables import Tables
+from heedful.config.tables import Tables, pair_model
+from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import find_rules, from_outside
 from heedful.config.tokenizer import AnyTokenizer
 

@@ -1,14 +1,20 @@
 """The tables of a recipe, each valid by itself; `recipe.Recipe` adds the checks across tables."""
 
+from typing import TypeVar
+
 from pydantic import Field
 
 from heedful.config.data import Data
 from heedful.config.decode import Decode, Evaluate
 from heedful.config.model.any import AnyModel
+from heedful.config.model.mixed import MixedModel, PairModel
+from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.section import Section
 from heedful.config.tokenizer import AnyTokenizer, ByteBpe
 from heedful.config.train.table import Train
+
+Model = TypeVar("Model", bound=Section)
 
 
 class Tables(Section):
@@ -28,3 +34,16 @@ class Tables(Section):
     """Search for translations."""
     evaluate: Evaluate = Field(default_factory=Evaluate)
     """Computation of scores."""
+
+
+def model_of(recipe: Tables, kind: type[Model]) -> Model:
+    """Return the [model] table of a recipe whose task implies its class."""
+    assert isinstance(recipe.model, kind), f"{recipe.model.family} is not a {kind.__name__}"
+    return recipe.model
+
+
+def pair_model(recipe: Tables) -> PairModel:
+    """Return the [model] table of a network that maps one sequence to another."""
+    model = recipe.model
+    assert isinstance(model, TransformerModel | RecurrentModel | MixedModel), f"{model.family} does not map sequences"
+    return model

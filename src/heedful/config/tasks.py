@@ -1,39 +1,35 @@
-"""The rules of all tasks by name. The half of each task that needs torch is in `heedful.tasks`."""
+"""The rules of all tasks by name, as the table of tasks hands them down: they live with their tasks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Final
 
-from heedful.config.rules.answer import ANSWER
-from heedful.config.rules.answer_images import ANSWER_IMAGES
-from heedful.config.rules.caption import CAPTION
-from heedful.config.rules.classify import CLASSIFY
-from heedful.config.rules.classify_images import CLASSIFY_IMAGES
-from heedful.config.rules.fill import FILL
-from heedful.config.rules.generate import GENERATE
-from heedful.config.rules.parse import PARSE
-from heedful.config.rules.tag import TAG
-from heedful.config.rules.task_rules import TaskRules
-from heedful.config.rules.translate import TRANSLATE
-from heedful.errors import UserError
+from heedful.base.errors import UserError
+from heedful.base.handed_down import handed_down
+from heedful.config.task_rules import TaskRules
 
-TASKS: Final[Mapping[str, TaskRules]] = {
-    rules.name: rules
-    for rules in (
-        TRANSLATE,
-        PARSE,
-        CLASSIFY,
-        CLASSIFY_IMAGES,
-        CAPTION,
-        TAG,
-        FILL,
-        GENERATE,
-        ANSWER,
-        ANSWER_IMAGES,
-    )
-}
-_USUAL: Final[Mapping[str, TaskRules]] = {  # the usual task of each family: the first that it can learn
-    family: rules for rules in reversed([*TASKS.values()]) for family in rules.families
-}
+
+class _HandedDown(Mapping[str, TaskRules]):
+    """Rules by name, in the order of the table; reading it imports the tasks' rules, and no torch."""
+
+    def __getitem__(self, name: str) -> TaskRules:
+        rules: TaskRules = handed_down("tasks")[name]
+        return rules
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(handed_down("tasks"))
+
+    def __len__(self) -> int:
+        return len(handed_down("tasks"))
+
+
+TASKS: Final = _HandedDown()
+
+
+@cache
+def usual_task(family: str) -> TaskRules:
+    """Return the rules of the task that a family is usually trained for: the first that it can learn."""
+    return {name: rules for rules in reversed([*TASKS.values()]) for name in rules.families}[family]
 
 
 def find_rules(task: str | None, family: str, given: TaskRules | None) -> TaskRules:
@@ -46,7 +42,7 @@ def find_rules(task: str | None, family: str, given: TaskRules | None) -> TaskRu
             raise ValueError(f'`task` is "{task}", but the task that was passed is "{given.name}"')
         return given
     if task is None:
-        return _USUAL[family]
+        return usual_task(family)
     if task not in TASKS:
         raise ValueError(
             f'`task` is "{task}", which is not a task of Heedful: use one of {", ".join(TASKS)}; a task of your own is '
@@ -65,5 +61,5 @@ def refuse_evaluation_option(name: str, shown: str, rules: TaskRules, model: str
     owner = next((other for other in TASKS.values() if name in other.evaluation_options), None)
     fits = rules.searches if owner is None else name in rules.evaluation_options
     if not fits:
-        users = (owner or TRANSLATE).learner.removeprefix("a ")
+        users = (owner or next(iter(TASKS.values()))).learner.removeprefix("a ")
         raise UserError(f"{shown} is for {users}s, which {model} is not: leave it out.")

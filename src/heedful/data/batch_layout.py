@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from heedful.packed import Layout
+from heedful.base.packed import Layout
 
 CPU_MULTIPLE: Final = 64  # of tokens in a CPU's batches: see `ragged_layouts`
 

@@ -24,8 +24,8 @@ except ImportError:  # not on this system: nothing tells that an entry is in use
 
 from filelock import FileLock, Timeout
 
-from heedful.errors import MachineError, UserError
-from heedful.files import (
+from heedful.base.errors import MachineError, UserError
+from heedful.base.files import (
     WRITING_FAULTS,
     expand_user,
     json_bytes,

@@ -7,7 +7,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from heedful.packed import Images, Layout, Nested, Packed
+from heedful.base.packed import Images, Layout, Nested, Packed
 
 
 class Movable:

@@ -9,8 +9,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final
 from unicodedata import combining
 
+from heedful.base.errors import UserError
 from heedful.config.data import Data
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from sacremoses import MosesDetokenizer, MosesTokenizer

@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.errors import UserError
-from heedful.files import json_bytes, read_json
+from heedful.base.errors import UserError
+from heedful.base.files import json_bytes, read_json
 
 FORMAT = 1  # of the files; part of every cache key
 _META = "meta.json"

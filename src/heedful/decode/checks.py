@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from heedful.base.errors import UserError, option
 from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
-from heedful.errors import UserError, option
 
 
 def check_queries(

@@ -15,12 +15,12 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.decode.frontiers.token_scores import normaliser
 from heedful.decode.scorer import SingleModel
-from heedful.errors import UserError
 from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.models.protocols import State
-from heedful.packed import Packed
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.scorer import Scorer
-from heedful.packed import Packed
 
 
 @torch.inference_mode()

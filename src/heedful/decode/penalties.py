@@ -11,7 +11,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.errors import UserError, option
+from heedful.base.errors import UserError, option
 
 LengthPenalty = Callable[[int], float]  # from a length, `</s>` counted, to a positive divisor
 

@@ -8,9 +8,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.arguments import check_one_each
+from heedful.base.arguments import check_one_each
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.packed import Packed
 
 Source = Sequence[int] | NDArray[Any] | Tensor
 

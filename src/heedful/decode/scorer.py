@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.protocols import Generator, State
-from heedful.packed import Packed
 
 
 class Scorer(Protocol):

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import torch
 
+from heedful.base.packed import Layout
 from heedful.data.epochs.plan import batches_by_length
 from heedful.decode.checks import check_queries
 from heedful.decode.constraints.factories import make_constraints
@@ -20,7 +21,6 @@ from heedful.decode.scorer import Scorer, SingleModel
 from heedful.decode.settings import SearchSettings
 from heedful.models.protocols import Generator
 from heedful.nn.kernels import use_kernels
-from heedful.packed import Layout
 
 ProgressCallback = Callable[[int], None]  # called with the number of sentences just finished
 

@@ -3,12 +3,12 @@
 import math
 from dataclasses import dataclass, field
 
-from heedful.arguments import check_number, check_whole
+from heedful.base.arguments import check_number, check_whole
+from heedful.base.errors import UserError, by_caller, option
 from heedful.config.decode import MOST
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.factories import ConstraintFactory, at_least, never, no_repeat
 from heedful.decode.penalties import Coverage, LengthPenalty, Wu
-from heedful.errors import UserError, by_caller, option
 
 _SEEDS = 2**64
 

@@ -1,1 +1,1 @@
-"""Explanations as pages and images: the explorer."""
+"""Explanations: what a model attended to and computed for an input, and the pages that show it."""

@@ -1,66 +1,52 @@
-"""Explanations as one SVG: a matrix with its words, and below it every layer and head."""
+"""The image that a model looked at, and the grid of patches that it was read in."""
 
-from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from heedful.errors import UserError
-from heedful.pages.charts.drawing import heading, image, label
-from heedful.pages.charts.heat_maps import cells, mark_cells, name_sides
-from heedful.tasks.shared.explaining.explanation import Array, AttentionWeights, Explanation, TokenSequence
-
-_CELL: Final = 26  # of the matrix with words
-_LETTER: Final = 7.4  # mean width of a letter, at 13 pixels
-_PANEL: Final = 92  # of a layer and head
-_MOST_WORDS: Final = 120
+CLASS: Final = "class"  # name of the class token
 
 
-def attention_svg(found: Explanation) -> str:
-    """Return an image of attention over the source, or of the first kind that there is."""
-    if not found.attentions:
-        raise UserError("This model has no attention: there are no weights to draw. --json has its probabilities.")
-    one = next((one for one in found.attentions if one.kind == "cross"), found.attentions[0])
-    rows, columns = found.sequences[one.queries], found.sequences[one.keys]
-    if max(len(rows.texts), len(columns.texts)) > _MOST_WORDS:
-        raise UserError(
-            f"The text has {max(len(rows.texts), len(columns.texts)):,} words, but an image shows at most "
-            f"{_MOST_WORDS}: leave out --svg, or shorten the text."
-        )
-    matrix = found.alignment if found.alignment is not None and one.kind == "cross" else one.head_means()[-1]
-    left = 16 + _LETTER * max(map(len, rows.texts))
-    top = 46 + 0.82 * _LETTER * max(map(len, columns.texts))
-    words = by_words(matrix, rows, columns)
-    title = "Alignment" if found.alignment is not None and one.kind == "cross" else f"{one.kind}, mean over heads"
-    parts = [
-        heading(title),
-        *name_sides(rows.texts, columns.texts, left, top, _CELL, _CELL),
-        *cells(words, left, top, _CELL, _CELL),
-    ]
-    if one.kind == "cross":
-        parts += mark_cells(list(enumerate(words.argmax(axis=1).tolist())), left, top, _CELL, _CELL)
-    below = top + _CELL * len(rows.texts) + 46
-    parts += _panels(one, below)
-    width = max(
-        left + _CELL * len(columns.texts) + 0.6 * _LETTER * len(columns.texts[-1]) + 16, 16 + one.heads * (_PANEL + 14)
-    )
-    height = below + one.layers * (_PANEL + 30)
-    return image(width, height, f"{title}: {found.text} {found.output}".strip(), parts)
+@dataclass(frozen=True, eq=False)
+class ExplainedImage:
+    """An image as the model read it: resized, in gray or colour, and cut into square patches, row by row."""
 
+    pixels: NDArray[np.uint8]  # height x width x channels
+    patch: int  # pixels on each side
+    class_token: bool  # whether a token for the whole image comes before the patches
 
-def by_words(matrix: Array, rows: TokenSequence, columns: TokenSequence) -> Array:
-    """Return weights between words: the sum over the pieces of a key, the mean over the pieces of a query."""
-    found = np.zeros((len(rows.texts), len(columns.texts)), np.float32)
-    counts = np.bincount(rows.words, minlength=len(rows.texts))[:, None]
-    np.add.at(found, (np.array(rows.words)[:, None], np.array(columns.words)[None]), matrix)
-    return (found / counts).astype(np.float32)
+    @property
+    def rows(self) -> int:
+        """The number of patches from top to bottom; those at the edge may be cut."""
+        return -(-self.pixels.shape[0] // self.patch)
 
+    @property
+    def columns(self) -> int:
+        """The number of patches from left to right."""
+        return -(-self.pixels.shape[1] // self.patch)
 
-def _panels(one: AttentionWeights, top: float) -> Iterator[str]:
-    for layer in range(one.layers):
-        for head in range(one.heads):
-            x, y = 16 + head * (_PANEL + 14), top + layer * (_PANEL + 30)
-            name = f"Layer {layer + 1}, head {head + 1}"
-            yield label(x, y - 6, name, role="soft", size=11)
-            matrix = one.weights[layer, head]
-            yield from cells(matrix, x, y, _PANEL / matrix.shape[1], _PANEL / matrix.shape[0])
+    def names(self) -> list[str]:
+        """Return the name of each token: the class token, then row and column of each patch, counted from 1."""
+        grid = [f"{row + 1},{column + 1}" for row in range(self.rows) for column in range(self.columns)]
+        return [CLASS, *grid] if self.class_token else grid
+
+    def on_grid(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return weights of tokens, the last axis, as a grid: ... x row x column. The class token is left out."""
+        patches = weights[..., 1:] if self.class_token else weights
+        return patches.reshape(*patches.shape[:-1], self.rows, self.columns)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the sizes, without the pixels."""
+        height, width, channels = self.pixels.shape
+        return {
+            "height": height,
+            "width": width,
+            "channels": channels,
+            "patch": self.patch,
+            "rows": self.rows,
+            "columns": self.columns,
+            "class_token": self.class_token,
+            "sequence": "patches",
+        }

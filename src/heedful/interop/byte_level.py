@@ -17,10 +17,10 @@ from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers
 from torch import Tensor
 
+from heedful.base.errors import UserError
+from heedful.base.files import read_bytes, read_json
 from heedful.data.tokenize.checks.checked_json import LONGEST_PIECE, check_tokenizer_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN, Tokenizer
-from heedful.errors import UserError
-from heedful.files import read_bytes, read_json
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
 

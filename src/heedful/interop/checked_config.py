@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 _MOST: Final = 10_000_000  # no size in a model is larger
 

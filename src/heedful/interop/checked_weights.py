@@ -5,7 +5,7 @@ from pathlib import Path
 
 from torch import Tensor
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 
 class CheckedWeights:

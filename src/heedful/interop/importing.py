@@ -7,8 +7,8 @@ from typing import Final
 
 from torch import nn
 
-from heedful.errors import UserError, by_caller
-from heedful.files import new_folder, output_folder
+from heedful.base.errors import UserError, by_caller
+from heedful.base.files import new_folder, output_folder
 from heedful.interop.bert.model import read_bert
 from heedful.interop.gpt2.model import read_gpt2
 from heedful.interop.llama.model import read_llama

@@ -10,8 +10,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load
 from torch import Tensor
 
-from heedful.errors import UserError
-from heedful.files import read_bytes, read_json
+from heedful.base.errors import UserError
+from heedful.base.files import read_bytes, read_json
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.checked_weights import CheckedWeights
 

@@ -10,8 +10,8 @@ from typing import Final, Literal
 
 import numpy as np
 
-from heedful.arguments import check_one_each
-from heedful.errors import UserError, counted
+from heedful.base.arguments import check_one_each
+from heedful.base.errors import UserError, counted
 from heedful.metrics.buckets import (
     FREQUENCIES,
     LENGTHS,

@@ -12,13 +12,13 @@ from typing import Final, Literal
 
 import numpy as np
 
+from heedful.base.errors import UserError, by_caller, suggestion
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.texts import TEXTS
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.running_text import count_words, read_running_text
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError, by_caller, suggestion
 from heedful.lab.compare import Bucket, Comparison, ScorePair, compare_counts
 from heedful.metrics.buckets import LENGTHS, span_index
 from heedful.metrics.significance import run_scores

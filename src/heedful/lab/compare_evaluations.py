@@ -11,12 +11,12 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
+from heedful.base.errors import UserError, by_caller, suggestion
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files, content_key
-from heedful.errors import UserError, by_caller, suggestion
 from heedful.lab.compare import Bucket, Comparison, Example, ScorePair, compare_counts, rows_ahead
 from heedful.metrics.buckets import LENGTHS, span_index
 from heedful.metrics.scores import ItemScore, ItemScores
@@ -24,9 +24,9 @@ from heedful.metrics.significance import run_scores
 from heedful.metrics.summed_metrics import Floats
 from heedful.models.bundle import read_description
 from heedful.tasks.loading import load
-from heedful.tasks.protocol import ScoresItems
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.table import TASKS
+from heedful.tasks.shared.task import ScoresItems
+from heedful.tasks.table import task_named
 
 _DEFAULT: Final = 2  # number of a task's metrics that are reported if none is asked for
 _MANY: Final = 100  # classes, with more of which macro F1 takes long: every draw counts each of them
@@ -195,7 +195,7 @@ def _item_scores(
 ) -> ItemScores:
     say(f"{model}: evaluating {corpus.title}")
     loaded = load(model, request.device, request.precision)
-    evaluation = TASKS[loaded.recipe.rules.name].evaluate(loaded, corpus, folder, options, show)
+    evaluation = task_named(loaded.recipe.rules.name).evaluate(loaded, corpus, folder, options, show)
     assert isinstance(evaluation, ScoresItems), f"{loaded.recipe.rules.name} has metrics, but no items"
     return evaluation.item_scores()
 

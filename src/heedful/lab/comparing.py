@@ -7,9 +7,9 @@ from os import PathLike
 from reprlib import repr as shortened
 from typing import Literal, Unpack
 
-from heedful.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.base.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.base.errors import UserError
 from heedful.data.corpora.formats.lines import locate, read_lines
-from heedful.errors import UserError
 from heedful.lab.compare import (
     DEFAULT_METRICS,
     Comparison,

@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from heedful.base.trees import TOP, TRACE, Leaf, Tree
 from heedful.metrics.label_spans import SpanCounts
-from heedful.trees import TOP, TRACE, Leaf, Tree
 
 DELETED: Final = frozenset({TOP, "ROOT", TRACE, ",", ":", "``", "''", "."})
 SAME: Final = {"PRT": "ADVP"}

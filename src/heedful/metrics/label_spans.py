@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from heedful.label_schemes import OUTSIDE, mark_spans, split_label
+from heedful.base.label_schemes import OUTSIDE, mark_spans, split_label
 
 
 class Span(NamedTuple):

@@ -8,8 +8,8 @@ from numbers import Real
 from reprlib import repr as shortened
 from typing import Any, Final
 
-from heedful.config.rules.task_rules import Better, TaskRules
-from heedful.errors import UserError
+from heedful.base.errors import UserError
+from heedful.config.task_rules import Better, TaskRules
 
 MetricFunction = Callable[[list[Any], list[Any]], float]
 

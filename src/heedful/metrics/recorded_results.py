@@ -15,8 +15,8 @@ from typing import Final
 
 import torch
 
-from heedful.errors import UserError
-from heedful.files import read_json, write_json
+from heedful.base.errors import UserError
+from heedful.base.files import read_json, write_json
 from heedful.version import __version__
 
 RESULTS: Final = Path("benchmarks/results")

@@ -15,8 +15,8 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from heedful.base.errors import UserError, suggestion
 from heedful.config.decode import MetricName as MetricName
-from heedful.errors import UserError, suggestion
 from heedful.metrics.edits import (
     CHARACTERS,
     WORDS,

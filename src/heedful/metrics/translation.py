@@ -11,7 +11,7 @@ from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.metrics.edits import Reference, variants_of
 
 

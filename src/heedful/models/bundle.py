@@ -19,13 +19,13 @@ from typing import Any, Final, Generic, TypeVar, overload
 
 from torch import nn
 
+from heedful.base.errors import UserError, by_caller
+from heedful.base.files import read_bytes, read_json, write_bytes, write_json
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import Better, TaskRules
+from heedful.config.task_rules import Better, TaskRules
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, by_caller
-from heedful.files import read_bytes, read_json, write_bytes, write_json
-from heedful.models.build.network import build_network
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import EncoderDecoder
 from heedful.models.own_parts import build_own_or_usual, handed_over
 from heedful.models.weights import config_of, refuse_larger_model, state_config, weights_from_bytes, weights_to_bytes

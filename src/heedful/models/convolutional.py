@@ -7,10 +7,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.nn.layers.convolutions.causal import ConvolutionBlock
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding, Output
-from heedful.packed import Packed
 
 
 @dataclass(frozen=True, eq=False)

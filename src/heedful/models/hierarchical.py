@@ -13,11 +13,11 @@ from typing import cast
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Nested, Packed
 from heedful.models.protocols import Encoder
 from heedful.nn.layers.letters import LetterVectors
 from heedful.nn.layers.pooling import Pool
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Nested, Packed
 
 
 class Pooled(nn.Module):

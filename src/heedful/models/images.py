@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Images, Layout, Packed
 from heedful.data.images.questions.batches import AskedImages
 from heedful.models.heads import Pooler
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
@@ -15,7 +16,6 @@ from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.images.embedding import ImageEmbedding
 from heedful.nn.layers.linear import Linear
 from heedful.nn.padding import pad
-from heedful.packed import Images, Layout, Packed
 
 
 class ImageEncoder(nn.Module):

@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Images, Nested, Packed
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.tagged import TaggedBatch
@@ -23,7 +24,6 @@ from heedful.nn.layers.letters import LetterVectors
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import FirstPool
 from heedful.nn.per_sentence import ends_of_sentences
-from heedful.packed import Images, Nested, Packed
 
 
 class EncoderDecoder(Generator):

@@ -13,12 +13,12 @@ from typing import Final
 
 from torch import nn
 
+from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.task_rules import TaskRules
 from heedful.data.tokenize.own_tokenizer import AnyOwnTokenizer, OwnTokenizer, check_own_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_network
+from heedful.models.from_recipe.network import build_network
 
 NetworkBuilder = Callable[[Recipe, Vocabularies], nn.Module]
 GivenTokenizer = AnyOwnTokenizer | Mapping[str, AnyOwnTokenizer]

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.nn.layers.embedding import Output
-from heedful.packed import Packed
 
 BatchType = TypeVar("BatchType", contravariant=True)
 

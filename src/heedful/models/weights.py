@@ -12,8 +12,8 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError
 from heedful.config.model.any import AnyModel, least_parameters
-from heedful.errors import UserError
 
 _HEADER_SIZE: Final = 8  # bytes of the length of a safetensors header
 _SMALL: Final = 50_000_000  # parameters of a model that any machine holds

@@ -13,10 +13,10 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from heedful.label_schemes import AllowedTransitions
+from heedful.base.label_schemes import AllowedTransitions
+from heedful.base.packed import IGNORED, Layout
 from heedful.nn.kernels import use_kernels
 from heedful.nn.padding import pad, unpad
-from heedful.packed import IGNORED, Layout
 
 _LEAST: Final = 1e-300  # of a sum that is divided by
 _MOST: Final = 1e200  # of a sum that only counts times a probability: infinity times 0 would not be a number

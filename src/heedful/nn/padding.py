@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
-from heedful.packed import Layout
+from heedful.base.packed import Layout
 
 
 class _Pad(torch.autograd.Function):

@@ -1,9 +1,9 @@
 """The alignment matrix of a translation: Bahdanau et al. 2015, figure 3."""
 
-from heedful.errors import UserError
-from heedful.explain.images import by_words
+from heedful.base.errors import UserError
+from heedful.explain.explanation import Explanation
+from heedful.explain.pages.images import by_words
 from heedful.pages.charts.heat_maps import heat_map
-from heedful.tasks.shared.explaining.explanation import Explanation
 
 
 def draw_alignment(found: Explanation) -> str:

@@ -6,7 +6,7 @@ from typing import Final
 
 from torch import nn
 
-from heedful.errors import counted
+from heedful.base.errors import counted
 from heedful.models.networks import Classifier
 from heedful.models.recurrent.initial_state import Bridge
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock

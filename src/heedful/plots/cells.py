@@ -4,8 +4,8 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Final
 
+from heedful.base.errors import UserError, suggestion
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError, suggestion
 from heedful.nn.recurrent.stack import KINDS
 from heedful.pages.charts.drawing import heading, image, label
 from heedful.plots.diagram import Box, arrow, dot

@@ -7,7 +7,7 @@ from typing import Final, cast
 import torch
 from torch import Tensor
 
-from heedful.errors import UserError, suggestion
+from heedful.base.errors import UserError, suggestion
 from heedful.nn.alignments.distributions import DISTRIBUTIONS, Distribution
 from heedful.pages.charts.bars import bar_chart
 from heedful.pages.charts.lines import Series, line_chart

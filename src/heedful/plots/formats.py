@@ -5,8 +5,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from heedful.errors import UserError
-from heedful.files import write_bytes
+from heedful.base.errors import UserError
+from heedful.base.files import write_bytes
 from heedful.pages.html import static_page, themed
 
 ENDINGS: Final = (".svg", ".png", ".html")

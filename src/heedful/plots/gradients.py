@@ -6,13 +6,13 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 from heedful.lab.gradients import CELLS, gradients_over_time
 from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Packed
 from heedful.pages.charts.lines import Series, line_chart
 from heedful.plots.recipes import recipe_network
 

@@ -10,11 +10,11 @@ from typing import Any, Final
 
 import torch
 
-from heedful.errors import UserError
-from heedful.files import read_bytes
+from heedful.base.errors import UserError
+from heedful.base.files import read_bytes
+from heedful.base.packed import Layout
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Layout
 from heedful.pages.charts.lines import Series, line_chart
 
 Times = Mapping[str, Mapping[int, float]]  # milliseconds, by layer and length

@@ -5,9 +5,9 @@ from typing import Final
 
 import torch
 
+from heedful.base.errors import UserError
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.pages.charts.heat_maps import Values, heat_map
 from heedful.pages.charts.lines import Series, line_chart

@@ -8,15 +8,15 @@ import tokenizers
 import torch
 from torch import nn
 
+from heedful.base.errors import UserError
+from heedful.base.files import expand_user
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section
 from heedful.config.tokenizer import side_of
 from heedful.data.tokenize.tokenizer import SPECIALS, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.files import expand_user
-from heedful.models.build.network import build_network
+from heedful.models.from_recipe.network import build_network
 
 _PARTS: Final = ("encoder", "decoder", "words", "sentences", "question")
 

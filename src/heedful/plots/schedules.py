@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
+from heedful.base.errors import UserError, suggestion
 from heedful.config.recipe import Recipe
 from heedful.config.train.schedules import AnySchedule
-from heedful.errors import UserError, suggestion
 from heedful.pages.charts.lines import Series, line_chart
 from heedful.training.schedules import build_learning_rate, build_run_rate
 

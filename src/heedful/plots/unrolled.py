@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final
 
+from heedful.base.errors import UserError, counted
 from heedful.config.model.encoders import RecurrentEncoderTable
 from heedful.config.model.language import RecurrentDecoderTable
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError, counted
 from heedful.pages.charts.drawing import heading, image, label
 from heedful.plots.diagram import Box, Point, arrow, dot
 from heedful.plots.recipes import tables_of

@@ -5,12 +5,12 @@ from pathlib import Path
 
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError, by_caller, counted
+from heedful.base.files import expand_user, new_folder, output_folder
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.task_rules import TaskRules
 from heedful.config.train.table import Average
-from heedful.errors import UserError, by_caller, counted
-from heedful.files import expand_user, new_folder, output_folder
 from heedful.models.bundle import (
     CONFIG,
     WEIGHTS,
@@ -24,7 +24,7 @@ from heedful.models.weights import first_difference, mean_weights, set_weights, 
 from heedful.runs.fine_tuning import other_function
 from heedful.runs.model_card import write_card
 from heedful.runs.run import CHECKPOINTS, checkpoints_to_average
-from heedful.tasks.protocol import Task
+from heedful.tasks.shared.task import Task
 from heedful.training.checkpoints import checkpoint_weights
 
 

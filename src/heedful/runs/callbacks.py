@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from reprlib import repr as shortened
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.training.trainer import StepMetrics
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from heedful.cores import CONTENDED, CoreClock
+from heedful.base.cores import CONTENDED, CoreClock
 
 SECONDS: Final = 10.0  # between two readings: long enough that a short burst of other work is not reported
 

@@ -2,13 +2,14 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import torch
 from rich.console import Console
 
 from heedful.config.recipe import Recipe
+from heedful.doctor.estimates.forecast import Forecast
 from heedful.runs.job import Job, first_job, set_up
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import build_trainer, retention_of
@@ -17,19 +18,6 @@ from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics
 
 _TRIAL_STEPS: Final = 10
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """An estimate for a whole run."""
-
-    parameters: int  # number of parameters
-    tokens_per_second: float
-    updates: int  # number of updates of the run
-    seconds: float  # duration of the run
-    epochs: float  # number of epochs of the run
-    checkpoint_bytes: int  # disk space of the run's checkpoints and bundles
-    peak_gpu_bytes: int | None  # None on a CPU
 
 
 def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:

@@ -9,16 +9,16 @@ from typing import Final
 import torch
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError, alternatives
+from heedful.base.files import expand_user
 from heedful.config.model.any import AnyModel, text_encoder
 from heedful.config.reading.load import flat, recipe_from_json, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section, merge_tables
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, alternatives
-from heedful.files import expand_user
-from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle, read_bundle, read_description
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import reader_of
 from heedful.models.weights import set_weights, shapes_of
 

@@ -9,24 +9,24 @@ from typing import Any, Final, cast
 
 import torch
 
+from heedful.base.cores import usable_cores
+from heedful.base.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
+from heedful.base.errors import UserError, counted
 from heedful.config.recipe import Recipe
-from heedful.cores import usable_cores
 from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.epochs.plan import ORDER
 from heedful.data.epochs.redrawn import redraw_rows
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.devices import PRECISIONS, choose_device, choose_precision, keep_freed_memory, make_deterministic
-from heedful.errors import UserError, counted
 from heedful.metrics.recorded_results import cpu_name
-from heedful.models.build.initialization import initialize
+from heedful.models.from_recipe.initialization import initialize
 from heedful.models.networks import Network, set_precision
 from heedful.models.own_parts import build_own_or_usual, handed_over
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.progress import RunProgress
-from heedful.tasks.protocol import SetsWeights, Task
 from heedful.tasks.shared.loaded_model import describe_size
+from heedful.tasks.shared.task import Task
 from heedful.tasks.table import find_task
 from heedful.training.checkpoints import Position, load_checkpoint, way_out_of_resuming
 from heedful.training.objectives import Objective
@@ -171,8 +171,7 @@ def first_job(recipe: Recipe, progress: RunProgress, task: Task | None = None) -
         given = own.vocabularies(recipe)
         student, taught = (recipe, None) if given is not None else as_student(recipe)
         job = Job.prepare(student, given or taught, progress, task)
-        if isinstance(job.task, SetsWeights):
-            job.task.set_weights(job.model, job.recipe, job.prepared)
+        job.task.set_weights(job.model, job.recipe, job.prepared)
         return job
     if own.network is not None or own.tokenizer is not None:
         which = "tokenizer" if own.network is None else "network"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from torch import nn
 
+from heedful.base.files import write_bytes
 from heedful.config.recipe import Recipe
-from heedful.files import write_bytes
 from heedful.models.bundle import CARD
-from heedful.tasks.protocol import Task
+from heedful.tasks.shared.task import Task
 from heedful.tasks.table import find_task
 from heedful.version import __version__
 

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
-from heedful.errors import MachineError
-from heedful.files import append_line, read_bytes, read_json_lines, tolerate_closed_reader, write_bytes
+from heedful.base.errors import MachineError
+from heedful.base.files import append_line, read_bytes, read_json_lines, tolerate_closed_reader, write_bytes
 from heedful.pages.report.record import INSTRUMENTS as INSTRUMENTS
 from heedful.pages.report.record import METRICS as METRICS
 from heedful.pages.report.record import SAMPLES

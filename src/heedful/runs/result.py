@@ -5,14 +5,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from heedful.arguments import check_path
+from heedful.base.arguments import check_path
 from heedful.config.recipe import Recipe
 from heedful.models.bundle import read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder
 from heedful.runs.progress import recorded_metrics
 from heedful.runs.run import CHECKPOINTS, higher_is_better
 from heedful.tasks.loading import AnyLoadedModel, load
-from heedful.tasks.protocol import Task
+from heedful.tasks.shared.task import Task
 from heedful.training.checkpoints import losses_break_ties
 from heedful.training.trainer import is_better
 

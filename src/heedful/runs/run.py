@@ -8,23 +8,23 @@ from typing import Any, Final
 
 import torch
 
+from heedful.base.errors import UserError, by_caller, counted
+from heedful.base.files import new_folder, remove_folder
 from heedful.config.recipe import Recipe
 from heedful.config.train.table import Average
-from heedful.errors import UserError, by_caller, counted
-from heedful.files import new_folder, remove_folder
 from heedful.metrics.own_metrics import Metrics
 from heedful.models.bundle import Bundle, copy_weights, write_description, write_weights
 from heedful.models.own_parts import handed_over
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.pages.report.live import LiveReport
 from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
 from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import RunProgress, duration, recorded_instruments, recorded_metrics
-from heedful.tasks.protocol import GivesSamples, SaysLines, ShowsProgress, TakesMetrics
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.task import GivesSamples, SaysLines, ShowsProgress, TakesMetrics
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
     Position,

@@ -7,18 +7,18 @@ from typing import Any
 
 from rich.console import Console
 
-from heedful.arguments import check_path
-from heedful.checks.at_start import warnings_at_start
+from heedful.base.arguments import check_path
 from heedful.config.reading.load import find_recipe_rules, load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.in_memory import refuse_lost_rows, spool
+from heedful.doctor.at_start import warnings_at_start
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts
 from heedful.runs import training_run
 from heedful.runs.callbacks import Callback
 from heedful.runs.result import Run
 from heedful.runs.run_folder import recipe_of_run
-from heedful.tasks.protocol import Task
+from heedful.tasks.shared.task import Task
 
 
 def train(

@@ -5,11 +5,11 @@ from pathlib import Path
 
 from rich.console import Console
 
+from heedful.base.errors import UserError, memory_faults
+from heedful.base.files import output_folder
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.prepare.following import told
-from heedful.errors import UserError, memory_faults
-from heedful.files import output_folder
 from heedful.metrics.own_metrics import Metrics
 from heedful.models.bundle import read_description, write_description
 from heedful.models.own_parts import OwnParts, hand_over
@@ -18,7 +18,7 @@ from heedful.runs.job import Job, first_job, memory_advice, set_up
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import RunObserver
 from heedful.runs.run_folder import RunLock, begin_run, clear, find_checkpoint, resumed_recipe
-from heedful.tasks.protocol import Task
+from heedful.tasks.shared.task import Task
 from heedful.training.signals import StopRequest
 
 

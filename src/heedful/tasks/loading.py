@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from os import PathLike
 from typing import Any, overload
 
-from heedful.arguments import check_path, check_several
-from heedful.errors import UserError
+from heedful.base.arguments import check_path, check_several
+from heedful.base.errors import UserError
 from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
 from heedful.tasks.answer.model import Reader
@@ -16,8 +16,8 @@ from heedful.tasks.images.answer.model import ImageAnswerer
 from heedful.tasks.images.caption.model import Captioner
 from heedful.tasks.images.classify.model import ImageClassifier
 from heedful.tasks.parse.model import Parser
-from heedful.tasks.protocol import Task
 from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.task import Task
 from heedful.tasks.table import find_task
 from heedful.tasks.tag.model import Tagger
 from heedful.tasks.translate.model import Translator

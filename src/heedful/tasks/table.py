@@ -1,36 +1,48 @@
-"""All tasks of Heedful by name: each has a folder here, and a row in `config.tasks`."""
+"""The table of tasks: the rules of each, without torch, and the home of its other half, imported on first use."""
 
 from collections.abc import Mapping
-from typing import Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from heedful.config.recipe import Recipe
-from heedful.tasks.answer.task import AnswerTask
-from heedful.tasks.classify.task import ClassifyTask
-from heedful.tasks.fill.task import FillTask
-from heedful.tasks.generate.task import GenerateTask
-from heedful.tasks.images.answer.task import AnswerImagesTask
-from heedful.tasks.images.caption.task import CaptionTask
-from heedful.tasks.images.classify.task import ClassifyImagesTask
-from heedful.tasks.parse.task import ParseTask
-from heedful.tasks.protocol import Task
-from heedful.tasks.tag.task import TagTask
-from heedful.tasks.translate.task import TranslateTask
+from heedful.config.task_rules import TaskRules
+from heedful.tasks.answer.rules import ANSWER
+from heedful.tasks.classify.rules import CLASSIFY
+from heedful.tasks.fill.rules import FILL
+from heedful.tasks.generate.rules import GENERATE
+from heedful.tasks.images.answer.rules import ANSWER_IMAGES
+from heedful.tasks.images.caption.rules import CAPTION
+from heedful.tasks.images.classify.rules import CLASSIFY_IMAGES
+from heedful.tasks.parse.rules import PARSE
+from heedful.tasks.tag.rules import TAG
+from heedful.tasks.translate.rules import TRANSLATE
 
-_ALL: Final[tuple[Task, ...]] = (
-    TranslateTask(),
-    ParseTask(),
-    ClassifyTask(),
-    ClassifyImagesTask(),
-    CaptionTask(),
-    TagTask(),
-    FillTask(),
-    GenerateTask(),
-    AnswerTask(),
-    AnswerImagesTask(),
+if TYPE_CHECKING:
+    from heedful.tasks.shared.task import Task
+
+TASKS: Final[tuple[tuple[TaskRules, str], ...]] = (  # the first task that a family can learn is its usual one
+    (TRANSLATE, "heedful.tasks.translate.task:TranslateTask"),
+    (PARSE, "heedful.tasks.parse.task:ParseTask"),
+    (CLASSIFY, "heedful.tasks.classify.task:ClassifyTask"),
+    (CLASSIFY_IMAGES, "heedful.tasks.images.classify.task:ClassifyImagesTask"),
+    (CAPTION, "heedful.tasks.images.caption.task:CaptionTask"),
+    (TAG, "heedful.tasks.tag.task:TagTask"),
+    (FILL, "heedful.tasks.fill.task:FillTask"),
+    (GENERATE, "heedful.tasks.generate.task:GenerateTask"),
+    (ANSWER, "heedful.tasks.answer.task:AnswerTask"),
+    (ANSWER_IMAGES, "heedful.tasks.images.answer.task:AnswerImagesTask"),
 )
-TASKS: Final[Mapping[str, Task]] = {task.rules.name: task for task in _ALL}
+RULES: Final[Mapping[str, TaskRules]] = {rules.name: rules for rules, _ in TASKS}
+_HOMES: Final = {rules.name: home for rules, home in TASKS}
 
 
-def find_task(recipe: Recipe, given: Task | None = None) -> Task:
+def task_named(name: str) -> "Task":
+    """Return a task of the table."""
+    module, _, kind = _HOMES[name].partition(":")
+    made: Any = getattr(import_module(module), kind)()
+    return made
+
+
+def find_task(recipe: Recipe, given: "Task | None" = None) -> "Task":
     """Return the task of a recipe: the given one, or the one in the table."""
-    return TASKS[recipe.rules.name] if given is None else given
+    return task_named(recipe.rules.name) if given is None else given

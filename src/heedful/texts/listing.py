@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
-from heedful.errors import UserError, nearest
+from heedful.base.errors import UserError, nearest
 
 Verdict = Literal["same", "corrected", "measured otherwise", "open"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)

@@ -23,8 +23,16 @@ import torch
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from heedful.errors import UserError
-from heedful.files import json_bytes, read_bytes, read_json, remove_folder, remove_leftovers, write_folder, write_json
+from heedful.base.errors import UserError
+from heedful.base.files import (
+    json_bytes,
+    read_bytes,
+    read_json,
+    remove_folder,
+    remove_leftovers,
+    write_folder,
+    write_json,
+)
 from heedful.models.weights import tensors_from_bytes, weights_from_bytes, weights_to_bytes
 from heedful.training.objectives import Objective, StatefulObjective
 from heedful.training.optimizers.state import check_optimizer_state, load_optimizer_state, optimizer_state

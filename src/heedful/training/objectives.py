@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.base.packed import IGNORED
 from heedful.data.batches.masked import MaskedBatch
 from heedful.data.batches.questions import QuestionBatch
 from heedful.data.batches.tagged import TaggedBatch
@@ -27,7 +28,6 @@ from heedful.nn.losses.predictions import (
     PresencePrediction,
     TokenPrediction,
 )
-from heedful.packed import IGNORED
 
 BatchType = TypeVar("BatchType", contravariant=True)
 Inputs = TypeVar("Inputs")

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from types import FrameType, TracebackType
 from typing import Self
 
-from heedful.errors import Stopped
+from heedful.base.errors import Stopped
 
 
 class _StoppedAtOnce(KeyboardInterrupt):

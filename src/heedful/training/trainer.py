@@ -14,8 +14,8 @@ from typing import Final, Generic, Protocol
 import torch
 from torch import Tensor, nn
 
+from heedful.base.errors import Stopped, UserError, by_caller
 from heedful.data.epochs.loader import Feed, Loader, MicroBatch
-from heedful.errors import Stopped, UserError, by_caller
 from heedful.training.checkpoints import Position
 from heedful.training.instruments.divergence import WAYS_OUT, locate_non_finite
 from heedful.training.instruments.instruments import Instruments

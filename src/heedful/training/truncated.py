@@ -10,12 +10,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Layout
 from heedful.data.batches.streams import StreamBatch
 from heedful.models.networks import LanguageModel
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.nn.recurrent.cells import RecurrentState
-from heedful.packed import IGNORED, Layout
 from heedful.training.objectives import Sums
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from benchmarks.structure.cmudict import figures_of, prepare, read_entries, split_of
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 LINES = [
     "a AH0",

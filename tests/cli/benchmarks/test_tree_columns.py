@@ -8,7 +8,7 @@ import pytest
 from benchmarks.structure.tagging import baseline, check, figures_of, write_written
 from benchmarks.structure.tree_columns import main, rows_of, write_columns
 
-from heedful.trees import read_tree
+from heedful.base.trees import read_tree
 
 NESTED = (
     "(ROOT (S (NP-SBJ (NP (DT The) (NN end)) (PP (IN of) (NP (DT a) (NN day)))) (VP (VBZ nears) (NP (-NONE- *T*)))))"

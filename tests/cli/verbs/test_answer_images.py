@@ -17,8 +17,8 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.network import build_network
 from heedful.models.bundle import write_description, write_weights
+from heedful.models.from_recipe.network import build_network
 
 Capture = pytest.CaptureFixture[str]
 ANSWERS = ("no", "red", "yes")

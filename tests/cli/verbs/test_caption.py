@@ -14,8 +14,8 @@ from heedful.data.builtin.scenes import scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.network import build_network
 from heedful.models.bundle import write_description, write_weights
+from heedful.models.from_recipe.network import build_network
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,8 @@ import heedful
 from heedful.cli.main import run
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.network import build_network
 from heedful.models.bundle import write_description, write_weights
+from heedful.models.from_recipe.network import build_network
 
 LABELS = ("dark", "light")
 

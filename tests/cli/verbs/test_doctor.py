@@ -13,11 +13,11 @@ from tests.shared.sound_corpora import CORPORA, recipe_of
 from tests.shared.sound_corpora import write as write_lines
 
 import heedful
-from heedful.checks import at_start
-from heedful.checks.at_start import warnings_at_start
 from heedful.cli.main import run
 from heedful.config.reading.load import load_recipe, recipe_to_toml
-from heedful.lab import memory
+from heedful.doctor import at_start
+from heedful.doctor.at_start import warnings_at_start
+from heedful.doctor.estimates import memory
 
 RECIPE = """
 [data]

@@ -11,10 +11,10 @@ from tests.cli.verbs.test_generate import write
 from tests.unit.tasks.text_generators import language_bundle
 
 import heedful
+from heedful.base.errors import UserError
 from heedful.cli.main import run
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.tokenizer import Words
-from heedful.errors import UserError
 from heedful.tasks.generate.model import TextGenerator
 
 Capture = pytest.CaptureFixture[str]

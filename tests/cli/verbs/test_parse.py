@@ -7,9 +7,9 @@ import pytest
 from tests.shared.parsers import untrained, write_trees
 from tests.text_models import written
 
+from heedful.base.trees import read_tree
 from heedful.cli.main import run
 from heedful.cli.reports.trees import draw
-from heedful.trees import read_tree
 
 Capture = pytest.CaptureFixture[str]
 

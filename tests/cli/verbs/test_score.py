@@ -12,8 +12,8 @@ from heedful.cli.main import run
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.network import build_model
 from heedful.models.bundle import read_description, write_description, write_weights
+from heedful.models.from_recipe.network import build_model
 from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]

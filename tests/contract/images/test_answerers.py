@@ -11,6 +11,7 @@ import torch
 from PIL import Image
 from rich.console import Console
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.builtin.scenes import NUMBERS, scenes
@@ -22,8 +23,7 @@ from heedful.data.images.questions.stores import asked_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_network
+from heedful.models.from_recipe.network import build_network
 from heedful.models.images import ImageAnswerer as Network
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.runs.training_run import train

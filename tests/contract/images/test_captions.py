@@ -12,6 +12,7 @@ from PIL import Image
 from rich.console import Console
 
 import heedful
+from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.builtin.scenes import scenes
@@ -19,9 +20,8 @@ from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import ImageCaptioner
 from heedful.runs.training_run import train
 from heedful.tasks.images.caption.evaluation import caption_likelihood

@@ -10,6 +10,7 @@ import torch
 from PIL import Image
 from rich.console import Console
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.builtin.scenes import scenes
@@ -17,8 +18,7 @@ from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.images.batches import ImageCollator, image_streams
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_network
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.runs.training_run import train

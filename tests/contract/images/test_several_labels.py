@@ -12,6 +12,8 @@ from PIL import Image
 from rich.console import Console
 from tests.contract.images.test_classifiers import recipe_of
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED
 from heedful.cli.main import run
 from heedful.config.corpora.images import BuiltinImages, CsvImages, JsonlImages, NpzImages
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
@@ -20,9 +22,7 @@ from heedful.data.batch_layout import StaticShape
 from heedful.data.images.batches import ImageCollator, image_streams
 from heedful.data.images.reading import read_images
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.packed import IGNORED
 from heedful.runs.train import train
 from heedful.tasks.images.classify.model import ImageClassifier
 from heedful.tasks.images.classify.task import ClassifyImagesTask

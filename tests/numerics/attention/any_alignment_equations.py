@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from heedful.config.model.attention import AlignmentName, DistributionName
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.build.network import build_model
-from heedful.models.build.transformer import transformer_decoder, transformer_encoder
+from heedful.models.from_recipe.network import build_model
+from heedful.models.from_recipe.transformer import transformer_decoder, transformer_encoder
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.nn.alignments.products import ScaledDot

@@ -29,9 +29,10 @@ from tests.numerics.attention.any_alignment_equations import (
 )
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.config.model.attention import AlignmentName
 from heedful.config.model.transformer import SITE_KEYS
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.nn.attention.any_alignment import (
     AlignedCrossAttention,
     AlignedSelfAttention,
@@ -39,7 +40,6 @@ from heedful.nn.attention.any_alignment import (
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.initialization import init_xavier
 from heedful.nn.padding import pad
-from heedful.packed import Layout
 
 EVERY_ALIGNMENT = pytest.mark.parametrize("alignment", get_args(AlignmentName))
 

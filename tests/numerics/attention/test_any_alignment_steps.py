@@ -26,7 +26,8 @@ from tests.numerics.attention.any_alignment_equations import (
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from heedful.models.build.transformer import transformer_decoder
+from heedful.base.packed import Layout, Packed
+from heedful.models.from_recipe.transformer import transformer_decoder
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
 from heedful.nn.alignments.random_features import Kernel
@@ -38,7 +39,6 @@ from heedful.nn.attention.backends import explicit
 from heedful.nn.attention.explicit import position_shares
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.padding import pad
-from heedful.packed import Layout, Packed
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,7 @@ from tests.numerics.attention.any_alignment_equations import (
 )
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.slots import SlotShape
@@ -35,7 +36,6 @@ from heedful.nn.attention.any_alignment import (
 )
 from heedful.nn.attention.backends import Backend, automatic, explicit
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.packed import Layout, Packed
 
 
 @pytest.fixture(autouse=True)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from tests.shared.examples import examples
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.attention import backends
 from heedful.nn.attention.backends import BACKENDS, Backend, attention_weights, automatic, explicit, padded, varlen
-from heedful.packed import Layout
 
 HEADS, WIDTH = 2, 8  # of one head
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")

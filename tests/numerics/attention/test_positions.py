@@ -15,18 +15,18 @@ from torch import Tensor, nn
 from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
+from heedful.base.packed import Layout, Packed
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
 from heedful.nn.attention.backends import BACKENDS
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, RelativeVectors, Rotary, alibi_slopes
-from heedful.packed import Layout, Packed
 
 HEADS, WIDTH, REACH = 3, 4, 2  # of one head; distances that have vectors of their own
 WORDS = 17

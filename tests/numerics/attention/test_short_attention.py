@@ -8,8 +8,8 @@ import torch
 from tests.shared.covering import in_turn
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.attention.backends import explicit, short
-from heedful.packed import Layout
 
 pytest.importorskip("triton", reason="Triton is not installed here")
 

@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from heedful.base.packed import Layout
 from heedful.nn.decoding.spans import IMPOSSIBLE, best_spans, log_ends
-from heedful.packed import Layout
 
 LENGTHS = (7, 1, 4)
 

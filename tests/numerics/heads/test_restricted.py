@@ -9,12 +9,12 @@ from tests.numerics.attention.any_alignment_equations import close, model_of
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
+from heedful.base.packed import Layout, Packed
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.slots import SlotShape
 from heedful.nn.attention import restricted
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.attention.restricted import Restricted
-from heedful.packed import Layout, Packed
 
 HEADS, LENGTHS = 2, [1, 21, 7, 0, 30, 2]
 

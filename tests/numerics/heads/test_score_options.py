@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.build.attention import build_alignment, build_distribution
+from heedful.models.from_recipe.attention import build_alignment, build_distribution
 from heedful.nn.alignments.distributions import DeAttention
 from heedful.nn.alignments.networks import Deep
 from heedful.nn.alignments.products import ActivatedGeneral

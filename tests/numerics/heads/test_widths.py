@@ -8,11 +8,11 @@ import torch
 from tests.numerics.attention.any_alignment_equations import SCORES, WIDTH, close, config_of, model_of, shaken
 from torch import Tensor
 
+from heedful.base.packed import Layout, Packed
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.slots import SlotShape
 from heedful.nn.attention.backends import BACKENDS, automatic, explicit, padded
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.packed import Layout, Packed
 
 HEADS, GROUPS = 3, 1
 WIDTHS = ((2, 5), (6, 3), (4, 4))  # of keys and values; none is an even share of the width

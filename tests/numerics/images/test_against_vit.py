@@ -4,13 +4,13 @@ import pytest
 import torch
 from transformers import ViTConfig, ViTForImageClassification
 
+from heedful.base.packed import Images
 from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
 from heedful.interop.checked_weights import CheckedWeights
 from heedful.interop.vit.weights import vit_weights
-from heedful.models.build.images import build_image_classifier
+from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier
 from heedful.models.weights import set_weights
-from heedful.packed import Images
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from heedful.base.packed import IGNORED, Images
 from heedful.nn.layers.images.augmentation import (
     Augmentation,
     Moves,
@@ -17,7 +18,6 @@ from heedful.nn.layers.images.augmentation import (
     resample,
     shares_of,
 )
-from heedful.packed import IGNORED, Images
 
 Image = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heedful.base.packed import Images, Run, runs_of
 from heedful.config.model.images import ImageClassifierModel
-from heedful.models.build.images import build_image_classifier
+from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier, set_precision
 from heedful.nn.layers.images.positions import LearnedGrid, SinusoidalGrid
 from heedful.nn.layers.images.stems import Convolution, Convolutions, Patches
-from heedful.packed import Images, Run, runs_of
 
 _TINY = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "patch": 4, "grid": 3, "channels": 3}
 NETWORKS: dict[str, dict[str, Any]] = {

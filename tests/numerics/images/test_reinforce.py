@@ -9,17 +9,17 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Images, Layout, Packed
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.images.caption_batches import CaptionBatch
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.network import build_network
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import ImageCaptioner, set_precision
 from heedful.nn.alignments.distributions import softmax
 from heedful.nn.alignments.reinforce import Reinforced
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.packed import Images, Layout, Packed
 from heedful.tasks.images.caption.reinforce import RewardedCaptions, collect_draws, reinforced, rewards
 
 WIRINGS: dict[str, dict[str, Any]] = {

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolution
-from heedful.packed import Layout
 
 WIDTH, LENGTHS = 3, [1, 6, 2, 0, 4]
 

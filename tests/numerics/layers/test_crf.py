@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.shared.examples import examples
 from torch import Tensor
 
-from heedful.label_schemes import SchemeName, allowed_transitions, first_forbidden
+from heedful.base.label_schemes import SchemeName, allowed_transitions, first_forbidden
+from heedful.base.packed import IGNORED, Layout
 from heedful.nn.crf import LinearChain, _Chain, transition_matrix
 from heedful.nn.kernels import without_kernels
-from heedful.packed import IGNORED, Layout
 
 LENGTHS = [3, 0, 4, 1, 2]
 BIO = ["O", "B-X", "I-X"]

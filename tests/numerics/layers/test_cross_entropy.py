@@ -14,8 +14,8 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 import heedful.nn.losses.cross_entropy
+from heedful.base.packed import IGNORED
 from heedful.nn.losses.cross_entropy import reference, smoothed_cross_entropy
-from heedful.packed import IGNORED
 
 TRITON = find_spec("triton") is not None
 if TRITON:

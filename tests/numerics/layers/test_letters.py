@@ -7,11 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.nn.layers.embedding import Embedding, make_table
 from heedful.nn.layers.letters import ConvolutionalLetters, LetterVectors
 from heedful.nn.recurrent.letters import RecurrentLetters
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Packed
 
 WORDS = [[5, 6, 7, 8, 9], [3], [], [1, 2], [4, 4, 4], []]
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.per_sentence import copy_to_tokens, max_per_sentence, sum_per_sentence
-from heedful.packed import Layout
 
 LENGTHS = [2, 0, 5, 1, 0]
 WIDTH = 3

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from tests.shared.examples import examples
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.pooling import POOLS, AttentionPool, MaxPool, MultiDimensionalPool, Pool
-from heedful.packed import Layout
 
 WIDTH = 3
 LENGTHS = [4, 0, 1, 6, 0]

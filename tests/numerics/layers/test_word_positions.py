@@ -4,11 +4,11 @@ import pytest
 import torch
 from tests.unit.decode.slots.small_searches import assert_the_same, in_slots, model_of, search, sources_of
 
+from heedful.base.packed import Packed
 from heedful.decode.settings import SearchSettings
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.layers.positions import Sinusoidal, WordPositions
-from heedful.packed import Packed
 
 ENDS = torch.tensor([False, False, True, False, True])
 SENTENCES = [[0, 2, 1, 4, 2], [], [4], [3, 3, 2, 0]]

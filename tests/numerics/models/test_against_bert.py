@@ -12,14 +12,14 @@ import torch
 from torch import Tensor, nn
 from transformers import BertConfig, BertForPreTraining
 
+from heedful.base.packed import IGNORED, Packed
 from heedful.config.model.bert import BertModel
 from heedful.data.batches.masked import MaskedBatch
 from heedful.interop.bert.weights import bert_names
-from heedful.models.build.encoder_only import build_masked_model
+from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel, set_precision
 from heedful.models.weights import set_weights, shapes_of
 from heedful.nn.layers.pooling import FirstPool
-from heedful.packed import IGNORED, Packed
 from heedful.tasks.shared.embeddings import states_of
 from heedful.training.objectives import MaskedTokens
 

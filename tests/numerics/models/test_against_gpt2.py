@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel
 
+from heedful.base.packed import IGNORED, Packed
 from heedful.config.model.language import LanguageModelTable
 from heedful.data.batches.windows import WindowBatch
-from heedful.models.build.language import build_language_model
+from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel, set_precision
 from heedful.models.weights import set_weights
-from heedful.packed import IGNORED, Packed
 from heedful.training.objectives import NextToken
 
 WORDS, LENGTHS = 37, (9, 2, 17, 5)

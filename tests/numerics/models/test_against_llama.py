@@ -11,11 +11,11 @@ import torch
 from torch import Tensor, nn
 from transformers import LlamaConfig, LlamaForCausalLM
 
+from heedful.base.packed import Packed
 from heedful.config.model.language import LanguageModelTable
-from heedful.models.build.language import build_language_model
+from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel
 from heedful.models.weights import set_weights
-from heedful.packed import Packed
 
 WORDS, LENGTHS, TOLERANCE = 37, (9, 2, 17, 5), 1e-5
 SHAPES: dict[str, dict[str, Any]] = {

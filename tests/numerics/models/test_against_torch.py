@@ -8,10 +8,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
-from heedful.packed import Packed
 
 WIDTH, HEADS, INNER, LAYERS, DECODER_LAYERS = 16, 4, 24, 2, 3
 SOURCE_WORDS, TARGET_WORDS = 19, 23

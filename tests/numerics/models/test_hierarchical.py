@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Nested, Packed
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.build.transformer import transformer_encoder
+from heedful.models.from_recipe.transformer import transformer_encoder
 from heedful.models.hierarchical import HierarchicalEncoder, Pooled, VectorEncoder
 from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.pooling import POOLS, AttentionPool, Pool
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Nested, Packed
 
 WORDS, WIDTH = 11, 4
 Document = list[list[int]]

@@ -16,9 +16,9 @@ from tests.unit.interop.bert.bert_folders import MARKERS, varied_texts, write_be
 from torch import Tensor
 from transformers import BertForMaskedLM, BertForPreTraining, BertTokenizer, pipeline
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.interop.importing import import_model
-from heedful.packed import Packed
 from heedful.tasks.fill.model import MaskFiller, load_filler
 from heedful.tasks.shared.embeddings import states_of
 

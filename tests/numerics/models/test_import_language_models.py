@@ -13,6 +13,7 @@ import torch
 from tests.unit.interop.language.language_folders import prompts, write_gpt2, write_llama
 from transformers import GPT2Tokenizer, PreTrainedTokenizerFast
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.line_breaks import running_pieces
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN
 from heedful.decode.query import Query
@@ -20,7 +21,6 @@ from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
 from heedful.interop.importing import import_model
-from heedful.packed import Packed
 from heedful.tasks.generate.model import TextGenerator
 
 NEW = 12  # tokens

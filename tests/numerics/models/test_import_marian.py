@@ -16,12 +16,12 @@ from tests.unit.interop.marian_folders import separate, some_texts, write_marian
 from torch import Tensor
 from transformers import MarianTokenizer
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.penalties import Wu
 from heedful.decode.settings import SearchSettings
 from heedful.interop.importing import import_model
 from heedful.models.networks import set_precision
-from heedful.packed import Packed
 from heedful.tasks.translate.model import Translator, load
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from tests.shared.examples import examples
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerModel
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
-from heedful.packed import Packed
 
 WORDS = 29
 TINY: dict[str, Any] = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "dropout": 0.0, "max_positions": 16}

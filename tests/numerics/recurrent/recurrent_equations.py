@@ -8,8 +8,9 @@ import torch
 from tests.shared.covering import one_in
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.config.model.recurrent import RecurrentModel
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.recurrent.encoder import RecurrentEncoder
@@ -22,7 +23,6 @@ from heedful.nn.attention.windows import MonotoneView, PredictedView
 from heedful.nn.recurrent.cells import VariationalDropout
 from heedful.nn.recurrent.deep_output import DeepOutput
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Packed
 
 WORDS = 17
 Options = dict[str, Any]

@@ -6,6 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.per_sentence import last_state
 from heedful.nn.recurrent.output_feedback import (
     OutputToHidden,
@@ -15,7 +16,6 @@ from heedful.nn.recurrent.output_feedback import (
     one_hot_argmax,
 )
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Layout
 
 INPUTS, WIDTH, OUTPUTS = 3, 4, 5
 LENGTHS = [2, 0, 5, 1]

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Layout
 
 INPUTS, WIDTH, LENGTHS = 3, 4, [2, 5, 1, 3]
 

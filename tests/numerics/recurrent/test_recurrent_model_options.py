@@ -23,11 +23,12 @@ from tests.numerics.recurrent.recurrent_equations import (
 )
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Layout, Packed
 from heedful.config.model.mixed import MixedModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.errors import UserError
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.recurrent.decoder import EachSentence, RecurrentDecoder
 from heedful.models.recurrent.encoder import RecurrentMemory, summary
@@ -35,7 +36,6 @@ from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.nn.recurrent import attention_steps as step_reads
 from heedful.nn.recurrent.cells import StackedCells, VariationalDropout
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Layout, Packed
 
 # --- quick ways -------------------------------------------------------------------------------------------------------
 

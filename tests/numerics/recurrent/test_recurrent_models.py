@@ -23,11 +23,11 @@ from tests.numerics.recurrent.recurrent_equations import (
 )
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.recurrent.encoder import RecurrentEncoder
 from heedful.models.recurrent.initial_state import Bridged
 from heedful.models.recurrent.wirings import Bahdanau, Luong
-from heedful.packed import Packed
 
 CELLS = ("gru", "lstm", "tanh", "relu")
 LOCAL: Options = {"half_width": 2, "max_places": 8, **EQUAL}

@@ -13,10 +13,10 @@ from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, library_k
 from tests.shared.examples import examples
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.gradient_norms import GradientNorms
 from heedful.nn.recurrent.stack import KINDS, CellKind, RecurrentStack, TimeMajor
-from heedful.packed import Layout
 
 some_lengths = st.lists(st.integers(0, 7), min_size=1, max_size=6)
 

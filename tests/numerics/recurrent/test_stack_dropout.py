@@ -7,9 +7,9 @@ import torch
 from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, library_kinds, stack_of
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.recurrent.cells import RecurrentState, StackedCells, VariationalDropout
 from heedful.nn.recurrent.stack import KINDS, CellKind, RecurrentStack, init_recurrent
-from heedful.packed import Layout
 
 # --- dropout ----------------------------------------------------------------------------------------------------------
 

@@ -5,10 +5,10 @@ import torch
 from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, stack_of
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.recurrent.cells import CellState, unroll
 from heedful.nn.recurrent.gradient_norms import GradientNorms
 from heedful.nn.recurrent.stack import KINDS, CellKind, RecurrentStack
-from heedful.packed import Layout
 
 # --- gradients --------------------------------------------------------------------------------------------------------
 

@@ -7,10 +7,10 @@ import torch
 from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, library_kinds, stack_of
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.recurrent.cells import RecurrentState, StackShares
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
-from heedful.packed import Layout
 
 NARROW = 3  # the last layer
 

@@ -9,13 +9,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.alignments import additive_scores as additive
 from heedful.nn.alignments.additive_scores import additive_scores, additive_step, shared_gradients
 from heedful.nn.recurrent.cell_gradients import gru_update, tanh
 from heedful.nn.recurrent.deep_output import DeepOutput, maxout
 from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
 from heedful.nn.recurrent.step_products import StepProducts, steady_product
-from heedful.packed import Layout
 
 SIZES = [4, 3, 3, 1]  # rows of each step
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.data import Data
 from heedful.config.reading.load import load_recipe
-from heedful.errors import UserError
 from heedful.models.bundle import read_description
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "bundles" / "classifier-transformer"

@@ -5,6 +5,7 @@ from typing import get_args
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.model.bert import BERT_PRESETS, BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import (
@@ -17,7 +18,6 @@ from heedful.config.model.transformer import TRANSFORMER_PRESETS
 from heedful.config.reading.describing.commented import commented_toml
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 from heedful.nn.layers.pooling import POOLS
 
 LABELLED = '[data]\ntrain = { tsv = "a.tsv", text = 2, label = 1 }\n'

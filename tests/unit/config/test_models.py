@@ -8,6 +8,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 from tests.shared.covering import one_in
 
+from heedful.base.errors import UserError
 from heedful.config.model.attention import (
     EQUAL_WIDTHS,
     FIXED_LENGTH,
@@ -22,7 +23,6 @@ from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 from heedful.nn.alignments.distributions import DISTRIBUTIONS
 from heedful.nn.alignments.table import ALIGNMENTS
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe, Characters, Words, WordsSide, side_of
-from heedful.errors import UserError
 
 DATA = '[data]\ntrain = { source = "a.en", target = "a.de" }\n'
 UNTIED = '[model]\nfamily = "transformer"\ntie = "decoder"\n'

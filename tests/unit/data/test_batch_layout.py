@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.examples import examples
 
+from heedful.base.packed import Layout
 from heedful.data.batch_layout import Lengths, StaticShape, layout_of, layouts, ragged_layouts, static_layouts
-from heedful.packed import Layout
 
 sizes = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 

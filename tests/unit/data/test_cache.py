@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from heedful.base.errors import MachineError, UserError
 from heedful.data.cache import cache_folder, cached, key_of
-from heedful.errors import MachineError, UserError
 
 ELSEWHERE = r"`\$HEEDFUL_CACHE` is where the cache goes: set it to another folder\."
 

@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Layout, Nested, Packed
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
-from heedful.packed import Layout, Nested, Packed
 
 KINDS = ("pairs", "texts", "pairs of texts", "several labels", "documents")
 Batch = PairBatch | TextBatch

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.text_form import TOO_LONG, TextForm, join_words, split_words
-from heedful.errors import UserError
 
 # --- the form ---------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ from tests.language_models import LANGUAGE_MODELS, language_model
 from tests.shared.covering import in_turn, one_in
 from torch import Tensor
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.checks import check_queries
 from heedful.decode.constraints.tokens import NEVER
@@ -21,9 +23,7 @@ from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.decode.slots.search import SlotSearch
-from heedful.errors import UserError
 from heedful.models.networks import LanguageModel
-from heedful.packed import Packed
 
 PROMPTS = [[5, 9, 7], [], [4], [8, 8, 10, 11, 6, 6]]
 EVEN = [[5, 9], [7, 7], [8, 10]]

@@ -7,14 +7,14 @@ import torch
 from tests.language_models import language_model
 from tests.shared.searching import search_texts
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.settings import SearchSettings
-from heedful.errors import UserError
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
-from heedful.packed import Packed
 
 SOURCES = Packed.of([[5, 6, 7, 2], [9, 2]])
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.decode.constraints.factories import make_constraints
 from heedful.decode.frontiers.beam import Beam
@@ -17,7 +18,6 @@ from heedful.decode.penalties import Wu
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
 from heedful.decode.settings import SearchSettings
-from heedful.packed import Packed
 
 CPU = torch.device("cpu")
 WORDS = 12

@@ -7,10 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Layout
 from heedful.decode.frontiers.rows import Attended
 from heedful.decode.penalties import Coverage, Shifted, Wu
-from heedful.errors import UserError
-from heedful.packed import Layout
 
 
 @pytest.mark.parametrize("alpha", [-0.1, float("nan"), float("inf")])

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from tests.shared.searching import search_texts
 
+from heedful.base.errors import UserError
 from heedful.config.model.transformer import TransformerModel
 from heedful.decode.query import text_queries
 from heedful.decode.settings import SearchSettings
-from heedful.errors import UserError
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 
 SOURCES = [[5, 6, 7], [9]]

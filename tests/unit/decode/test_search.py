@@ -8,16 +8,16 @@ import torch
 from tests.shared.searching import search_texts
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from heedful.base.packed import Packed
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.decode import search as search_module
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.query import text_queries
 from heedful.decode.settings import Sampling, SearchSettings
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder, set_precision
-from heedful.packed import Packed
 
 SOURCES = [[5, 6, 7, 8], [9], [4, 4, 4, 4, 4, 4, 4], [], [8, 9], [9]]
 

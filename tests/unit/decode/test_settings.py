@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.settings import Sampling, SearchSettings
-from heedful.errors import UserError
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import Constraint
@@ -17,9 +18,8 @@ from heedful.decode.query import Query, pack_sources, text_queries
 from heedful.decode.search import search
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.decode.slots.search import SlotSearch
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
-from heedful.packed import Packed
 
 WORDS, WIDTH = 20, 16
 SOURCES = [[5, 6, 7], [9, 4], [8], [11, 5, 5, 5, 5]]

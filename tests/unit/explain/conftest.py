@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from heedful.explain.page import explorer_page
-from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.explain.explanation import Explanation
+from heedful.explain.pages.page import explorer_page
 from heedful.tasks.translate.model import Translator
 
 if TYPE_CHECKING:

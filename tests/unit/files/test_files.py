@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from heedful import files
-from heedful.errors import MachineError, UserError
+from heedful.base import files
+from heedful.base.errors import MachineError, UserError
 
 FAULTS = [
     (

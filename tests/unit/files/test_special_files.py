@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful import files
-from heedful.errors import MachineError, UserError
+from heedful.base import files
+from heedful.base.errors import MachineError, UserError
 
 
 def names(folder: Path) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful import files
+from heedful.base import files
 
 
 def hang_up_a_pipe() -> tuple[int, int]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.interop.checked_config import CheckedConfig
 
 SETTINGS = CheckedConfig(

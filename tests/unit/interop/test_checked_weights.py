@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.interop.checked_weights import CheckedWeights
 
 WHERE = Path("x/model.safetensors")

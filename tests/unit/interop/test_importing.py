@@ -6,7 +6,7 @@ import pytest
 import torch
 from tests.unit.interop.marian_folders import Change
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.interop.importing import READERS, import_model
 from heedful.models.bundle import read_bundle
 

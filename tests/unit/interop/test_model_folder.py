@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.unit.interop.marian_folders import Change
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.interop.model_folder import open_folder
 
 

@@ -11,7 +11,7 @@ import torch
 from tests.unit.interop.vit_folders import DEVIATION, LABELS, MEAN, random_vit, write_vit
 from transformers import ViTForImageClassification
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.interop.importing import import_model
 from heedful.tasks.images.classify.model import ImageClassifier
 

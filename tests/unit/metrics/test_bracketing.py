@@ -5,8 +5,8 @@ from random import Random
 import pytest
 from tests.shared.random_trees import random_tree, regrouped
 
+from heedful.base.trees import Tree, read_tree
 from heedful.metrics.bracketing import score_trees
-from heedful.trees import Tree, read_tree
 
 DELETE = ["TOP", "ROOT", "-NONE-", ",", ":", "``", "''", "."]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import heedful
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.metrics.recorded_results import record, result_file
 
 

@@ -5,7 +5,7 @@ import logging
 import pytest
 import sacrebleu
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.metrics import translation
 from heedful.metrics.translation import bleu, chrf
 

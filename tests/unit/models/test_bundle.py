@@ -10,6 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load, save
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
@@ -17,9 +18,8 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_model
 from heedful.models.bundle import copy_weights, read_bundle, read_description, write_description, write_weights
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.models.weights import weights_to_bytes
 from heedful.version import __version__

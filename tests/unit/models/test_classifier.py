@@ -11,6 +11,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Layout, Packed
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.pools import PoolName
@@ -20,16 +22,14 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.encoder_only import build_classifier, build_masked_model
-from heedful.models.build.network import build_network
 from heedful.models.bundle import read_bundle, read_description, write_description, write_weights
+from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model
+from heedful.models.from_recipe.network import build_network
 from heedful.models.heads import Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, VectorEncoder
 from heedful.models.networks import Classifier, MaskedModel, set_precision, store_in
 from heedful.models.recurrent.encoder import RecurrentEncoder
 from heedful.models.transformer.encoder import TransformerEncoder
-from heedful.packed import Layout, Packed
 
 TINY = {"width": 8, "heads": 2, "layers": 2, "inner": 12}
 ENCODERS: dict[str, dict[str, Any]] = {

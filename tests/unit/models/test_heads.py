@@ -8,15 +8,15 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.data.batches.tagged import TaggedBatch
-from heedful.models.build.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
+from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
 from heedful.models.heads import Hidden, MaskedHead, Pooler
 from heedful.models.networks import Classifier, MaskedModel, SpanReader, WordClassifier
 from heedful.nn.layers.linear import LayerNorm
-from heedful.packed import Layout, Packed
 
 WIDTH, WORDS, EPSILON = 6, 11, 1e-3
 HEAD: dict[str, Any] = {"encoder": {"family": "recurrent", "width": WIDTH // 2}, "head_hidden": 5}

@@ -7,15 +7,15 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.config.model.classifier import ClassifierModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.models.build.encoder_only import build_classifier
-from heedful.models.build.language import build_language_model
+from heedful.models.from_recipe.encoder_only import build_classifier
+from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import Classifier, LanguageEncoder, LanguageModel, reader_of, set_precision
-from heedful.packed import Packed
 
 WORDS, CLASSES = 12, 3
 DECODERS: dict[str, dict[str, Any]] = {

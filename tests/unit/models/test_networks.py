@@ -8,20 +8,20 @@ import torch.nn.functional as F
 from tests.language_models import language_model
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import Streams
 from heedful.metrics.language.log_probabilities import token_log_probabilities
 from heedful.metrics.language.perplexity import likelihood
-from heedful.models.build.network import build_model
-from heedful.models.build.transformer import transformer_decoder
+from heedful.models.from_recipe.network import build_model
+from heedful.models.from_recipe.transformer import transformer_decoder
 from heedful.models.networks import set_precision
 from heedful.models.protocols import Generator, HasPrecision
 from heedful.models.transformer.blocks import DecoderBlock
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.layers.embedding import Output
 from heedful.nn.layers.residual import Residual
-from heedful.packed import Packed
 from heedful.training.objectives import NextToken
 
 CONFIG = TransformerModel(width=8, heads=2, layers=1, inner=8, dropout=0.0)

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError
 from heedful.config.model.transformer import TransformerModel
-from heedful.errors import UserError
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.models.weights import config_of, state_config, weights_from_bytes, weights_to_bytes
 

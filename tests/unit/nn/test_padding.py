@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.examples import examples
 
+from heedful.base.packed import Layout
 from heedful.nn.padding import pad, unpad
-from heedful.packed import Layout
 
 # Empty sentences and a bound above the longest: what a static layout has.
 lengths = st.lists(st.integers(0, 5), min_size=1, max_size=5).filter(any)

@@ -10,7 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 from tests.unit.runs.run_folders import Make, kept, same_bits, silent, told
 
-from heedful.errors import Stopped
+from heedful.base.errors import Stopped
 from heedful.runs import run as running
 from heedful.runs.dry_run import dry_run
 from heedful.runs.training_run import train

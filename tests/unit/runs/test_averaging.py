@@ -10,6 +10,7 @@ from rich.console import Console
 from safetensors.numpy import load_file
 from tests.text_models import classifier_recipe, fresh_classifier, written
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
@@ -18,9 +19,8 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_model
 from heedful.models.bundle import read_bundle, write_description, write_weights
+from heedful.models.from_recipe.network import build_model
 from heedful.runs.averaging import are_strangers, average
 from heedful.runs.training_run import train
 from heedful.tasks.translate.model import load

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from heedful.cores import CoreClock
+from heedful.base.cores import CoreClock
 from heedful.runs.contention import ContentionNotice
 
 

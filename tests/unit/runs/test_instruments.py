@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.unit.runs.run_folders import Make, same_bits, silent, told
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.runs.progress import recorded_instruments
 from heedful.runs.training_run import train
 from heedful.training.schedules import build_run_rate

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Characters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.models.bundle import write_description
 from heedful.training.remedies.distillation import as_student
 

@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import load_file
 from tests.unit.runs.run_folders import Make, same_bits, silent, told, write
 
+from heedful.base.errors import UserError, on_command_line
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError, on_command_line
 from heedful.models.bundle import read_description
 from heedful.runs.dry_run import dry_run
 from heedful.runs.job import first_job

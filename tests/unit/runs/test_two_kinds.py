@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.data.prepare.pairs import prepare
-from heedful.errors import UserError
 from heedful.models.bundle import read_bundle
 from heedful.runs.training_run import train
 from heedful.tasks.translate.model import Translator

@@ -9,8 +9,8 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.network import build_model
 from heedful.tasks.translate.model import Translator
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import torch
 
+from heedful.base.packed import Packed
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.model.bert import BertModel
@@ -12,10 +13,9 @@ from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.encoder_only import build_masked_model
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel
-from heedful.packed import Packed
 
 TEXTS = (
     "the cat sat on the mat .",

@@ -15,9 +15,9 @@ from tests.text_models import (
 )
 
 import heedful
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus
-from heedful.errors import UserError
-from heedful.tasks.table import TASKS
+from heedful.tasks.table import task_named
 from heedful.tasks.translate.model import Translator
 
 Pairs = list[tuple[str, str]]
@@ -32,7 +32,7 @@ def test_a_translator_is_scored_as_by_its_task(reversing: Translator, pairs: Pai
     for side, name in enumerate(("in", "out")):
         (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in pairs))
     corpus = TextCorpus(source=str(tmp_path / "in"), target=str(tmp_path / "out"))
-    expected = TASKS["translate"].evaluate(reversing, corpus, options={"beam": 2})
+    expected = task_named("translate").evaluate(reversing, corpus, options={"beam": 2})
     ready: list[int] = []
     found = reversing.evaluate(pairs, beam=2, progress=ready.append)
     assert [score.value for score in found.scores()] == [score.value for score in expected.scores()]

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import torch
 
+from heedful.base.packed import Packed
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
@@ -14,11 +15,10 @@ from heedful.data.tokenize.line_breaks import running_pieces
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.language import build_language_model
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
-from heedful.packed import Packed
 
 TEXTS = ("the cat sat on the mat .\nthe dog saw it .", "Höhe 12 \N{CAT} 🐈", "a story\nof a cat") * 3
 WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")

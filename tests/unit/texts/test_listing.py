@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.cli.main import VERBS
 from heedful.config.reading.shipped_recipes import shipped_recipes
-from heedful.errors import UserError
 from heedful.texts.checks.table import CHECKS
 from heedful.texts.listing import VERDICTS, Item, count_verdicts, find_item, read_texts
 from heedful.texts.page import texts_page

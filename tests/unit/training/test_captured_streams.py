@@ -13,7 +13,7 @@ from heedful.config.model.language import LanguageModelTable
 from heedful.config.train.optimizers import AdamW
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.streams import Streams
-from heedful.models.build.language import build_language_model
+from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel, set_precision
 from heedful.training import captured_updates
 from heedful.training.captured_updates import CapturedUpdates

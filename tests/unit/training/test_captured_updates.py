@@ -24,8 +24,8 @@ from heedful.data.batches.pairs import PairFeed, collate
 from heedful.data.batches.texts import TextCollator, TextFeed
 from heedful.data.epochs.loader import Feed
 from heedful.data.token_store import TokenStore
-from heedful.models.build.encoder_only import build_classifier, build_masked_model
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision
 from heedful.training import captured_updates
 from heedful.training.captured_updates import CapturedUpdates

@@ -11,8 +11,8 @@ import torch
 from safetensors.torch import load_file, save, save_file
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError
 from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
-from heedful.errors import UserError
 from heedful.training.checkpoints import Position, Retention, load_checkpoint, save_checkpoint
 from heedful.training.optimizers.build import build_optimizer
 

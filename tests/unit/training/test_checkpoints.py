@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.base.errors import UserError
 from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
-from heedful.errors import UserError
 from heedful.training.checkpoints import (
     Position,
     Retention,

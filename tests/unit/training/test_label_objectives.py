@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Packed
 from heedful.config.model.classifier import ClassifierModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.token_store import TokenStore
-from heedful.models.build.encoder_only import build_classifier
+from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.networks import Classifier, set_precision
-from heedful.packed import IGNORED, Packed
 from heedful.training.objectives import OneLabel, SeveralLabels
 
 CLASSES = 4

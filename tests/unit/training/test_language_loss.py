@@ -7,16 +7,16 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED
 from heedful.config.model.classifier import ClassifierModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.batches.windows import PlannedWindows, collate_windows
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.errors import UserError
-from heedful.models.build.encoder_only import build_classifier
+from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.networks import Classifier, LanguageEncoder, LanguageModel, set_precision
-from heedful.packed import IGNORED
 from heedful.training.objectives import NextToken, OneLabel, SeveralLabels
 from heedful.training.optimizers.layers import freeze, layer_scales
 from heedful.training.remedies.language_loss import WithLanguageLoss, next_tokens

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.base.errors import UserError
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.runs import run as running

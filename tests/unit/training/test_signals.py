@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from heedful.errors import Stopped
+from heedful.base.errors import Stopped
 from heedful.training.signals import StopRequest
 
 

@@ -14,13 +14,13 @@ import pytest
 import torch
 from tests.shared.covering import in_turn
 
+from heedful.base.errors import Stopped, UserError
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import Constant
 from heedful.data.batches.pairs import PairBatch, PairFeed
 from heedful.data.token_store import TokenStore
-from heedful.errors import Stopped, UserError
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.training.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.training.objectives import NextToken, Sums

@@ -13,6 +13,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.config.train.optimizers import Adam
 from heedful.data.batches.streams import StreamBatch, Streams
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -21,7 +22,6 @@ from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack, init_recurrent
-from heedful.packed import Packed
 from heedful.training.checkpoints import Position, Retention, load_checkpoint, save_checkpoint
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.signals import StopRequest

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+from heedful.base.packed import Nested, Packed
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.packed import Nested, Packed
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Final
 
-from heedful.columns import align_columns, one_line
+from heedful.base.columns import align_columns, one_line
 from heedful.lab.compare import Bucket, Comparison, Example, MetricComparison, ScorePair, SideName
 
 _METRICS_ABREAST: Final = 2  # what 80 columns hold

@@ -7,14 +7,14 @@ from dataclasses import asdict
 from itertools import islice
 from typing import Final
 
-from heedful.checks.at_start import warnings_at_start
-from heedful.checks.findings import Finding
+from heedful.base.columns import align_columns, one_column
 from heedful.cli.messages import warn
-from heedful.columns import align_columns, one_column
 from heedful.config.recipe import Recipe
-from heedful.lab.doctor import Corpus, ImageReport, Report, RunPlan, Time
-from heedful.lab.memory import Memory
-from heedful.lab.token_statistics import Histogram, TokenStatistics
+from heedful.doctor.at_start import warnings_at_start
+from heedful.doctor.estimates.memory import Memory
+from heedful.doctor.examination import Corpus, ImageReport, Report, RunPlan, Time
+from heedful.doctor.findings import Finding
+from heedful.doctor.token_statistics import Histogram, TokenStatistics
 from heedful.runs.progress import duration
 
 _COLUMNS: Final = 80

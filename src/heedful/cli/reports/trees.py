@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from heedful.trees import UNTAGGED, Leaf, Tree
+from heedful.base.trees import UNTAGGED, Leaf, Tree
 
 
 def draw(tree: Tree) -> str:

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from heedful.base.columns import one_column
+from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.image_questions import answer_about_images
 from heedful.cli.images import family_of
 from heedful.cli.input import InputLines, as_one_text, open_inputs, standard_input
 from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption
 from heedful.cli.output import check_output, line_progress, line_writer
-from heedful.columns import one_column
 from heedful.config.corpora.questions import JsonlQuestions
 from heedful.data.corpora.formats.json_rows import json_object
 from heedful.data.corpora.questions.question import Question, make_question
 from heedful.data.corpora.questions.reading import question_of_row
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer

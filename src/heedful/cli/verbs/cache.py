@@ -9,12 +9,12 @@ from typing import Annotated, Final
 
 import typer
 
+from heedful.base.columns import align_columns
+from heedful.base.errors import UserError, counted
 from heedful.cli import messages
 from heedful.cli.options import OutputOption
 from heedful.cli.output import check_output, line_writer
-from heedful.columns import align_columns
 from heedful.data.cache import CacheEntry, cache_entries, cache_folder, remove_entry, remove_leftovers
-from heedful.errors import UserError, counted
 
 app = typer.Typer(help="List or clear the cache of prepared data.")
 

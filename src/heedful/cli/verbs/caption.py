@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.base.columns import one_column
+from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.images import Unread, image_inputs
 from heedful.cli.options import (
@@ -19,8 +21,6 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, image_progress, line_writer
-from heedful.columns import one_column
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.tasks.images.caption.model import Caption

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.base.columns import one_column
+from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.images import Unread, image_inputs, reads_images
 from heedful.cli.input import open_inputs
@@ -18,9 +20,7 @@ from heedful.cli.options import (
     TextOption,
 )
 from heedful.cli.output import check_output, image_progress, line_progress, line_writer
-from heedful.columns import one_column
 from heedful.data.corpora.texts import text_of_line
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.tasks.classify.model import Classification

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from heedful.base.errors import UserError, counted
+from heedful.base.files import expand_user
 from heedful.cli.messages import note
 from heedful.cli.options import (
     DecodingOptions,
@@ -21,8 +23,6 @@ from heedful.cli.options import (
 from heedful.cli.output import check_output, progress_bar, sentence_progress, write_result
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.data.corpora.formats.lines import locate, read_lines
-from heedful.errors import UserError, counted
-from heedful.files import expand_user
 
 if TYPE_CHECKING:
     from heedful.lab.compare import Sentences

@@ -6,14 +6,14 @@ from typing import Annotated
 
 import typer
 
+from heedful.base.errors import UserError, counted
+from heedful.base.files import expand_user
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.corpora.any import SPLITS
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.formats.lines import check_exists, locate, read_lines
 from heedful.data.prepare.following import with_followed_defaults
-from heedful.errors import UserError, counted
-from heedful.files import expand_user
 
 app = typer.Typer(help="Check a recipe and its files, show it with all keys, or explain a key.")
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from heedful.base.errors import Stopped, UserError
+from heedful.base.files import output_folder, write_bytes
 from heedful.cli import image_demo, messages
 from heedful.cli.options import SetOption
 from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
 from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
-from heedful.errors import Stopped, UserError
-from heedful.files import output_folder, write_bytes
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.model import Translator
@@ -94,7 +94,7 @@ def _show_examples(model: "Translator") -> None:
 
 def _write_page(model: "Translator", folder: Path) -> Path:
     """Write the explorer's page of the examples."""
-    from heedful.explain.page import explorer_page
+    from heedful.explain.pages.page import explorer_page
 
     page = folder / PAGE
     explained = [model.explain(text, gradients=True, search=True) for text in EXAMPLES]

@@ -1,21 +1,22 @@
 """`heedful doctor RECIPE`: check a recipe and its data before training."""
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.base.errors import UserError
 from heedful.cli.messages import is_quiet
 from heedful.cli.options import OutputOption, RecipeArgument, SetOption
 from heedful.cli.output import check_output, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.data.prepare.following import with_followed_defaults
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from heedful.checks.findings import Finding
+    from heedful.doctor.findings import Finding
 
 
 def command(
@@ -38,15 +39,21 @@ def command(
     resolved = with_followed_defaults(
         load_recipe(recipe, set_ or ())
     )  # before torch is imported, so that mistakes show at once
+    from rich.console import Console
+
     from heedful.cli.reports.doctor import json_of, text_of, text_of_images
-    from heedful.lab.doctor import examine, examine_images
+    from heedful.doctor.examination import examine, examine_images
+    from heedful.runs.dry_run import dry_run
+    from heedful.runs.fine_tuning import read_start
 
     if resolved.rules.images:
         images = examine_images(resolved, _say)
         write_result(json_of(images) if json_ else text_of_images(images), output)
         _refuse(recipe, images.findings, strict)
         return
-    report = examine(resolved, quick, _say)
+    start = read_start(resolved) if resolved.train.start_from else None
+    forecast = None if quick else partial(dry_run, console=Console(quiet=True))
+    report = examine(start.recipe if start else resolved, forecast, _say, start.vocabularies if start else None)
     write_result(json_of(report) if json_ else text_of(report), output)
     _refuse(recipe, report.findings, strict)
 

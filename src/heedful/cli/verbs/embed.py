@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
+from heedful.base.errors import UserError
+from heedful.base.files import write_bytes
 from heedful.cli import messages
 from heedful.cli.input import open_inputs
 from heedful.cli.options import (
@@ -20,8 +22,6 @@ from heedful.cli.options import (
     TextOption,
 )
 from heedful.cli.output import check_output, line_progress, line_writer
-from heedful.errors import UserError
-from heedful.files import write_bytes
 
 if TYPE_CHECKING:
     from heedful.tasks.shared.embeddings import Vectors

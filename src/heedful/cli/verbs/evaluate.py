@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from heedful.base.errors import UserError
+from heedful.base.files import write_bytes
 from heedful.cli import messages
 from heedful.cli.options import (
     DecodingOptions,
@@ -18,8 +20,6 @@ from heedful.cli.options import (
 )
 from heedful.cli.output import check_output, progress_bar
 from heedful.config.corpora.pairs import TextCorpus
-from heedful.errors import UserError
-from heedful.files import write_bytes
 
 
 @with_option_groups
@@ -114,7 +114,7 @@ def command(
     from heedful.cli.reports.scores import CorpusResult, ModelResult, as_text, describe_training, figures, to_json
     from heedful.metrics.recorded_results import result_file
     from heedful.tasks.loading import load
-    from heedful.tasks.table import TASKS
+    from heedful.tasks.table import task_named
 
     if record:
         result_file(record)
@@ -134,7 +134,7 @@ def command(
             CorpusResult(
                 corpus.name or str(number),
                 number == 1 and not corpus.name,
-                TASKS[rules.name].evaluate(model, corpus, folder, options, progress_bar),
+                task_named(rules.name).evaluate(model, corpus, folder, options, progress_bar),
             )
             for number, corpus in enumerate(corpora, start=1)
         ]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.images import image_inputs, sees_images
 from heedful.cli.input import open_inputs
 from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, TextOption, ToOption
 from heedful.cli.output import check_output, line_writer, write_result
 from heedful.data.corpora.texts import text_of_line
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.tasks.shared.explaining.explanation import Explanation
+    from heedful.explain.explanation import Explanation
 
 PAGE: Final = Path("explain.html")
 KINDS: Final = ("encoder", "question", "decoder", "cross")
@@ -151,8 +151,8 @@ def command(
             for one in found:
                 write(json.dumps(one.to_json(gates=bool(gates), states=states), ensure_ascii=False))
         return
-    from heedful.explain.images import attention_svg
-    from heedful.explain.page import explorer_page
+    from heedful.explain.pages.images import attention_svg
+    from heedful.explain.pages.page import explorer_page
 
     write_result(
         (
@@ -187,7 +187,7 @@ def _head(given: str) -> Any:
 def _write_map(model: str, device: str, texts: list[str], as_json: bool, as_svg: bool, output: Path | None) -> None:
     """Write the map of texts: as a page, as an image, or as one JSON object per text."""
     with messages.busy(f"loading {model}"):
-        from heedful.explain.vector_map import map_page, map_svg, map_vectors
+        from heedful.explain.pages.vector_map import map_page, map_svg, map_vectors
         from heedful.tasks.loading import load
 
         loaded: Any = load(model, device)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.base.columns import one_line
 from heedful.cli import messages
 from heedful.cli.input import open_inputs
 from heedful.cli.options import (
@@ -17,7 +18,6 @@ from heedful.cli.options import (
     TextOption,
 )
 from heedful.cli.output import check_output, line_progress, line_writer
-from heedful.columns import one_line
 
 if TYPE_CHECKING:
     from heedful.tasks.fill.model import Filled

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final, cast
 
 import typer
 
+from heedful.base.errors import UserError, counted
 from heedful.cli import messages
 from heedful.cli.input import InputLines, as_one_text, open_inputs
 from heedful.cli.options import (
@@ -19,7 +20,6 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, line_progress, line_writer, write_part
-from heedful.errors import UserError, counted
 
 if TYPE_CHECKING:
     from heedful.tasks.generate.generation import Generation

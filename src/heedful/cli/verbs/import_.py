@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 
 def command(

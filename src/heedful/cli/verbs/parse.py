@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.base.errors import UserError
+from heedful.base.trees import read_tree
 from heedful.cli import messages
 from heedful.cli.input import InputLines, open_inputs
 from heedful.cli.options import (
@@ -23,8 +25,6 @@ from heedful.cli.options import (
 from heedful.cli.output import check_output, line_progress, line_writer
 from heedful.cli.reports.trees import draw
 from heedful.data.corpora.trees import tree_of_line
-from heedful.errors import UserError
-from heedful.trees import read_tree
 
 if TYPE_CHECKING:
     from heedful.tasks.parse.model import Parse

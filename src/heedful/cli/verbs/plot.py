@@ -5,12 +5,12 @@ from typing import Annotated, Literal
 
 import typer
 
+from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.options import ModelArgument, SetOption
 from heedful.cli.output import check_output, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 
 app = typer.Typer(
     help="Draw positions, schedules, distributions, alignments, networks, cells, costs of layers and gradients."

@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from heedful import files
+from heedful.base import files
+from heedful.base.errors import UserError
 from heedful.cli.options import OutputOption
 from heedful.cli.output import check_output, line_writer
 from heedful.config.reading.shipped_recipes import shipped_recipe, shipped_recipes, summary
-from heedful.errors import UserError
 
 app = typer.Typer(help="List, show and copy the recipes that ship with Heedful.")
 

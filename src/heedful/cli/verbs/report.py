@@ -7,11 +7,11 @@ from typing import Annotated
 
 import typer
 
+from heedful.base.errors import UserError
+from heedful.base.files import expand_user
 from heedful.cli import messages
 from heedful.cli.options import DeviceOption, PrecisionOption
 from heedful.cli.output import check_output, progress_bar, write_result
-from heedful.errors import UserError
-from heedful.files import expand_user
 from heedful.pages.report.page import PAGE, report_data, report_page
 from heedful.pages.report.record import read_runs
 from heedful.pages.report.test_sets import EvaluatedCorpus

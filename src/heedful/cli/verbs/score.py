@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
+from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.input import InputLines, as_one_text, open_inputs, pairs_of
 from heedful.cli.options import (
@@ -25,7 +26,6 @@ from heedful.config.corpora.pairs import TextCorpus
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.data.corpora.pairs import read_pairs
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.tasks.generate.model import TextGenerator

@@ -5,10 +5,10 @@ from typing import Annotated
 
 import typer
 
+from heedful.base.errors import UserError, counted
+from heedful.base.files import output_folder
 from heedful.cli import messages
 from heedful.cli.options import SetOption
-from heedful.errors import UserError, counted
-from heedful.files import output_folder
 from heedful.training.signals import StopRequest
 
 

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.base.columns import one_column
+from heedful.base.label_schemes import mark_spans
 from heedful.cli import messages
 from heedful.cli.input import open_inputs
 from heedful.cli.options import (
@@ -17,8 +19,6 @@ from heedful.cli.options import (
     TextOption,
 )
 from heedful.cli.output import check_output, line_progress, line_writer
-from heedful.columns import one_column
-from heedful.label_schemes import mark_spans
 
 if TYPE_CHECKING:
     from heedful.tasks.tag.tagging import Tagging

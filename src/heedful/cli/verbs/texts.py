@@ -7,9 +7,9 @@ from typing import Annotated, Final
 
 import typer
 
+from heedful.base.errors import UserError
 from heedful.cli.main import run
 from heedful.cli.options import SetOption
-from heedful.errors import UserError
 from heedful.texts.listing import MODEL, Item, count_verdicts, find_item, read_texts
 
 _SETTABLE: Final = ("train", "study", "demo", "doctor")  # verbs that take --set, for a recipe

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.input import open_inputs
 from heedful.cli.options import InputsArgument, OutputOption, SetOption, TextOption
 from heedful.cli.output import check_output, line_writer
 from heedful.config.reading.load import load_recipe
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
     from heedful.config.recipe import Recipe

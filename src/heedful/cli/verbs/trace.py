@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
+from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.images import image_inputs, sees_images
 from heedful.cli.options import ModelArgument
 from heedful.cli.output import check_output, write_result
 from heedful.cli.verbs.explain import QuestionOption, check_question
 from heedful.data.corpora.texts import text_of_line
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
+    from heedful.explain.explanation import Explanation
     from heedful.explain.trace.attention import AttentionTrace
-    from heedful.tasks.shared.explaining.explanation import Explanation
 
 _HEADS: Final = ("encoder", "question", "decoder", "cross")
 
@@ -128,10 +128,10 @@ def _explainer(loaded: Any, text: str, question: str | None, target: str | None)
 
 def _first_kind(network: Any) -> Any:
     """Return the first kind of attention with heads that a network has; without any, its cell or its only attention."""
+    from heedful.explain.capture import kind_of
     from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
     from heedful.nn.recurrent.attention import RecurrentAttention
     from heedful.nn.recurrent.stack import RecurrentStack
-    from heedful.tasks.shared.explaining.capture import kind_of
 
     found = [
         kind_of(name, one) for name, one in network.named_modules() if isinstance(one, SelfAttention | CrossAttention)
@@ -149,7 +149,7 @@ def _first_kind(network: Any) -> Any:
 
 
 def _row(trace: "AttentionTrace", query: int | None) -> int:
-    from heedful.tasks.shared.explaining.images import CLASS
+    from heedful.explain.images import CLASS
 
     count = len(trace.queries)
     if query is not None and query > count:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from heedful.base.errors import UserError, memory_faults
+from heedful.base.files import is_unicode, output_folder
 from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.prepare.following import with_followed_defaults
-from heedful.errors import UserError, memory_faults
-from heedful.files import is_unicode, output_folder
 from heedful.training.signals import StopRequest
 
 if TYPE_CHECKING:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from heedful.base.columns import one_column, one_line
+from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.input import open_inputs
 from heedful.cli.options import (
@@ -26,11 +28,9 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, line_progress, line_writer
-from heedful.columns import one_column, one_line
-from heedful.errors import UserError
 
 if TYPE_CHECKING:
-    from heedful.tasks.shared.explaining.explanation import Explanation
+    from heedful.explain.explanation import Explanation
     from heedful.tasks.translate.model import Translation
 
 _RESULTS: Final = "Results"

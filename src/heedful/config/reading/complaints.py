@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from heedful.base.errors import nearest, suggestion
 from heedful.config.corpora.any import FORMS
 from heedful.config.reading.draft import Draft, item_of
 from heedful.config.reading.foreign_words import our_key
@@ -22,7 +23,6 @@ from heedful.config.reading.outline import (
     sections,
 )
 from heedful.config.reading.toml import toml_value
-from heedful.errors import nearest, suggestion
 
 _LONGEST_VALUE = 60
 _SEVERAL = {"kind": "kinds", "family": "families"}

@@ -7,13 +7,13 @@ from functools import reduce
 from os import PathLike, fspath
 from typing import Any
 
+from heedful.base.errors import UserError, by_caller
 from heedful.config.corpora.any import FORMS
 from heedful.config.corpora.old_names import with_current_names
 from heedful.config.reading.outline import MARKS, KeyPath, default_kind, is_list, locate, mark_of, sections
 from heedful.config.reading.recipe_file import MOST_LEVELS
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section
-from heedful.errors import UserError, by_caller
 
 Table = Mapping[str, Any]
 Overrides = Sequence[str] | Mapping[str, Any]  # "a.b=c", or values by their dotted keys

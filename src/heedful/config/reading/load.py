@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from heedful import files
+from heedful.base import files
+from heedful.base.errors import UserError, suggestion
 from heedful.config.reading.complaints import complaints
 from heedful.config.reading.draft import (
     Draft,
@@ -23,10 +24,8 @@ from heedful.config.reading.recipe_file import read_recipe_file
 from heedful.config.reading.shipped_recipes import find_recipe, shipped_recipes
 from heedful.config.reading.toml import toml_document
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import Better, TaskRules
-from heedful.config.rules.translate import TRANSLATE
-from heedful.config.tasks import find_rules
-from heedful.errors import UserError, suggestion
+from heedful.config.task_rules import Better, TaskRules
+from heedful.config.tasks import TASKS, find_rules
 
 RecipeSource = Recipe | Mapping[str, Any] | str | PathLike[str]
 USUAL_FAMILY: Final = "transformer"  # of a recipe without [model]
@@ -62,7 +61,7 @@ def _rules_of(values: Mapping[str, Any], rules: TaskRules | None) -> TaskRules:
     try:
         return find_rules(values.get("task"), str(family or USUAL_FAMILY), rules)
     except (ValueError, KeyError):
-        return TRANSLATE  # the recipe is refused when it is checked
+        return next(iter(TASKS.values()))  # the recipe is refused when it is checked
 
 
 def _by_path(corpora: Mapping[str, object]) -> dict[str, object]:

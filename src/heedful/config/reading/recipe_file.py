@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from heedful import files
-from heedful.errors import UserError
+from heedful.base import files
+from heedful.base.errors import UserError
 
 MOST_LEVELS: Final = 8  # of nested tables; no key of a recipe is deeper than 5
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from heedful.errors import UserError, nearest, suggestion
-from heedful.files import user_faults
+from heedful.base.errors import UserError, nearest, suggestion
+from heedful.base.files import user_faults
 
 
 def shipped_recipes() -> dict[str, Path]:

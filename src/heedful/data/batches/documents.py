@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from heedful.base.packed import Nested, Packed
 from heedful.data.batch_layout import Lengths, StaticShape, layout_of
 from heedful.data.batches.texts import Cut, TextBatch, kept_pieces, labels_of
 from heedful.data.collate import gather, lengths_of, places_of
@@ -14,7 +15,6 @@ from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.prepare.letters import pack_letters
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import END
-from heedful.packed import Nested, Packed
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Packed
 from heedful.config.train.table import Masking
 from heedful.data.batch_layout import Lengths, StaticShape, layouts, most_sentences
 from heedful.data.batches.masking import mask, most_chosen
@@ -21,7 +22,6 @@ from heedful.data.epochs.plan import batches_by_length, generator, spread
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.packed import IGNORED, Packed
 
 # Any numbers, but always the same: they decide where masks are.
 _VALIDATION_SEED: Final = 0x6D61736B

@@ -12,10 +12,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.errors import UserError
 from heedful.data.batches.stretches import Runs, SentencePieces, Spans, refuse_too_short
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
 
 _SHORT: Final = 0.1  # of all pairs are filled up to a random length only
 _BLOCK: Final = 1 << 15  # documents that are looked at together

@@ -9,6 +9,7 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
 from heedful.data.collate import gather, lengths_of
 from heedful.data.epochs.loader import Collator, RowFeed
@@ -16,7 +17,6 @@ from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.packed import IGNORED, Packed
 
 
 @dataclass(frozen=True, eq=False)

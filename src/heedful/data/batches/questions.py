@@ -9,6 +9,7 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape, layouts
 from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.loader import RowFeed
@@ -17,7 +18,6 @@ from heedful.data.movable import Movable
 from heedful.data.prepare.question_windows import MARKERS
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.packed import IGNORED, Packed
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from heedful.base.packed import IGNORED
 from heedful.data.batches.windows import Borders, PlannedWindows, WindowBatch, collate_windows, text_bounds
 from heedful.data.collate import places_of
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.token_store import TokenStore
-from heedful.packed import IGNORED
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,13 +15,13 @@ from jaxtyping import Bool, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape, layout_of
 from heedful.data.collate import places_of
 from heedful.data.epochs.plan import Indices, generator
 from heedful.data.movable import Movable
 from heedful.data.tokenize.tokenizer import BEGIN
-from heedful.errors import UserError
-from heedful.packed import IGNORED, Packed
 
 
 @dataclass(frozen=True, eq=False)

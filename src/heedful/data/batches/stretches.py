@@ -16,10 +16,10 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.errors import UserError
 from heedful.data.collate import gather, lengths_of
 from heedful.data.epochs.plan import POOL, Counts, Indices, batches_of_pool, generator, pools, shuffled
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
 
 
 @dataclass(frozen=True, eq=False)

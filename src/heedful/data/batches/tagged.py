@@ -9,6 +9,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Layout, Packed
 from heedful.data.batch_layout import StaticShape, layouts
 from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.loader import RowFeed
@@ -17,7 +18,6 @@ from heedful.data.movable import Movable
 from heedful.data.prepare.letters import pack_letters
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.packed import IGNORED, Layout, Packed
 
 _MARKERS = 2
 

@@ -7,13 +7,13 @@ from typing import Final
 import numpy as np
 import torch
 
+from heedful.base.packed import Layout, Packed
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
 from heedful.data.batches.texts import Cut, TextBatch, kept_pieces, labels_of
 from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.packed import Layout, Packed
 
 _STREAMS: Final = ("text", "second")
 _MARKERS: Final = 2  # of each text

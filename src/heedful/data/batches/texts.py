@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Nested, Packed
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
 from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.loader import Collator, RowFeed
@@ -17,7 +18,6 @@ from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.packed import IGNORED, Nested, Packed
 
 Cut = Literal["end", "start", "middle"]
 

@@ -18,14 +18,14 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape, layout_of, layouts, most_sentences
 from heedful.data.collate import places_of
 from heedful.data.epochs.plan import POOL, Counts, Indices, batches_of_pool, generator, pools, shuffled
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, PAD
-from heedful.errors import UserError
-from heedful.packed import IGNORED, Packed
 
 Borders = Literal["closed", "open"]
 

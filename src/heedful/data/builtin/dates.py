@@ -18,8 +18,8 @@ from hashlib import blake2b
 from itertools import islice
 from typing import Final
 
+from heedful.base.errors import UserError
 from heedful.data.builtin.choices import Choices
-from heedful.errors import UserError
 
 PARTS: Final = ("train", "valid", "test")
 FIRST: Final = date(1900, 1, 1)

@@ -13,12 +13,12 @@ from itertools import islice
 from typing import Final
 from zlib import crc32
 
+from heedful.base.errors import UserError
 from heedful.data.builtin import english_spanish_grammar as grammar
 from heedful.data.builtin.english_spanish_alignment import GoldAlignment, align
 from heedful.data.builtin.english_spanish_draw import Draw
 from heedful.data.builtin.english_spanish_grammar import Pronoun, Sentence
 from heedful.data.builtin.english_spanish_lexicon import BE_ESTAR
-from heedful.errors import UserError
 
 PARTS: Final = ("train", "valid", "test")
 MAX_WORDS: Final = 18

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Final
 from zlib import crc32
 
+from heedful.base.errors import UserError
 from heedful.data.builtin.choices import Choices
 from heedful.data.builtin.reports_words import (
     ASKED,
@@ -33,7 +34,6 @@ from heedful.data.builtin.reports_words import (
     Deed,
     Phrase,
 )
-from heedful.errors import UserError
 
 PARTS: Final = ("train", "valid", "test")
 _HELD_OUT_ONE_IN: Final = 12  # pairs

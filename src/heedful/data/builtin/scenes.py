@@ -16,8 +16,8 @@ from itertools import islice, pairwise
 from typing import Final
 from zlib import crc32
 
+from heedful.base.errors import UserError
 from heedful.data.builtin.choices import Choices
-from heedful.errors import UserError
 
 PARTS: Final = ("train", "valid", "test")
 SHAPES: Final = ("circle", "square", "triangle", "diamond", "star", "cross")

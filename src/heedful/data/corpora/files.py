@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping
 from typing import Final, TypeVar
 
+from heedful.base.errors import UserError, counted
+from heedful.base.files import sha256_of_file
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.corpus import GeneratedCorpus
 from heedful.data.corpora.formats.lines import TextFile, check_exists, check_folder, locate
-from heedful.errors import UserError, counted
-from heedful.files import sha256_of_file
 
 Row = TypeVar("Row")
 

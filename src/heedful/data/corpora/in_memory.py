@@ -17,15 +17,15 @@ from reprlib import repr as shortened
 from typing import Any, Final, SupportsIndex
 from uuid import uuid4
 
-from heedful.arguments import check_text
+from heedful.base.arguments import check_text
+from heedful.base.errors import UserError, suggestion
+from heedful.base.files import WRITING_FAULTS, machine_faults, user_faults
 from heedful.config.corpora.pairs import JsonlCorpus
 from heedful.config.corpora.questions import JsonlQuestions
 from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.task_rules import TaskRules
 from heedful.data.cache import cache_folder
-from heedful.errors import UserError, suggestion
-from heedful.files import WRITING_FAULTS, machine_faults, user_faults
 
 _LABEL: Final = "label"
 _ANSWER: Final = "answer"

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
 from typing import Final, assert_never
 
+from heedful.base.errors import UserError, counted
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
 from heedful.config.corpora.image_questions import (
@@ -33,7 +34,6 @@ from heedful.data.corpora.formats.lines import TextFile, check_exists, read_line
 from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.trees import all_trees, tree_pair
 from heedful.data.text_form import TOO_LONG, TextForm
-from heedful.errors import UserError, counted
 
 Pair = tuple[str, str]
 _GENERATORS: Final[Mapping[str, Callable[[str, int], Iterator[Pair]]]] = {

@@ -8,9 +8,9 @@ from hashlib import sha256
 from heapq import nsmallest
 from operator import itemgetter
 
+from heedful.base.errors import UserError, counted
 from heedful.config.corpora.texts import TextsCorpus
 from heedful.data.corpora.files import Row
-from heedful.errors import UserError, counted
 
 
 def choose(rows: Iterable[Row], corpus: TextsCorpus, key: Callable[[Row], str], noun: str = "text") -> Iterator[Row]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final, assert_never
 
+from heedful.base.errors import UserError, counted, suggestion
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, TaggedTexts, TsvTexts
@@ -15,7 +16,6 @@ from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.pairs import AS_IT_STANDS, read_pairs
 from heedful.data.corpora.subsets import choose
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError, counted, suggestion
 
 _START_OF_DOCUMENT: Final = "-DOCSTART-"
 _RANGE: Final = re.compile(r"\d+[-.]\d+")  # the number of a word of several tokens, or of none, in CoNLL-U

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from heedful.base.errors import UserError, counted, suggestion
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.texts import CsvTexts, JsonlTexts, PlainTexts, RowTexts, TsvTexts
 from heedful.data.corpora.files import files_of, select_lines
@@ -13,7 +14,6 @@ from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.pairs import AS_IT_STANDS
 from heedful.data.corpora.subsets import choose
 from heedful.data.text_form import TOO_LONG, TextForm
-from heedful.errors import UserError, counted, suggestion
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
+from heedful.base.errors import UserError, counted
+from heedful.base.trees import Leaf, Tree, clean, linearize, read_tree
 from heedful.config.corpora.trees import Leaves, TreeCorpus
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
-from heedful.errors import UserError, counted
-from heedful.trees import Leaf, Tree, clean, linearize, read_tree
 
 WORD: Final = "w"  # each word in a target, where leaves are symbols
 _WRITTEN: Final[Mapping[Leaves, Callable[[Leaf], str]]] = {

@@ -16,10 +16,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.errors import UserError
 from heedful.data.collate import places_of
 from heedful.data.token_store import Ragged, Values
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.errors import UserError
 
 Ids = NDArray[np.int64]
 Hashes = NDArray[np.uint64]

@@ -8,11 +8,11 @@ from functools import partial
 from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
+from heedful.base.errors import UserError
 from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.plan import Counts, Indices, plan
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
 
 Batch = TypeVar("Batch")
 MadeBatch = TypeVar("MadeBatch", covariant=True)

@@ -12,9 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.errors import UserError, counted
 from heedful.data.collate import rows_by_owner
 from heedful.data.epochs.permutation import Order, random_order
-from heedful.errors import UserError, counted
 
 Indices = NDArray[np.int64]  # sentences, counted through all stores one after the other
 Counts = NDArray[np.integer]  # tokens of each sentence

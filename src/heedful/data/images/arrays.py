@@ -14,9 +14,9 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
+from heedful.base.errors import UserError, suggestion
+from heedful.base.files import machine_faults, user_faults
 from heedful.data.images.decoding import Pixels
-from heedful.errors import UserError, suggestion
-from heedful.files import machine_faults, user_faults
 
 _BYTES: Final = 0x08  # the only type of idx files that images and labels have: one byte without a sign
 _MOST_AXES: Final = 4

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.base.packed import Images, runs_of
 from heedful.data.batch_layout import StaticShape, layout_of
 from heedful.data.batches.texts import labels_of
 from heedful.data.collate import rows_by_store
@@ -19,7 +20,6 @@ from heedful.data.images.decoding import Pixels
 from heedful.data.images.encoded import channels_of, rows_of_pixels
 from heedful.data.movable import Movable
 from heedful.data.token_store import Ragged, StreamType, TokenStore
-from heedful.packed import Images, runs_of
 
 SIZE = StreamType(np.dtype(np.uint32), (2,))  # height and width
 LABEL = StreamType(np.dtype(np.uint32))

@@ -7,6 +7,7 @@ import numpy as np
 from jaxtyping import Int
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Images, Packed
 from heedful.data.batch_layout import StaticShape, layouts
 from heedful.data.batches.pairs import with_marker
 from heedful.data.collate import gather, lengths_of, rows_by_store
@@ -17,7 +18,6 @@ from heedful.data.images.caption_stores import CaptionStore
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.packed import IGNORED, Images, Packed
 
 
 @dataclass(frozen=True, eq=False)

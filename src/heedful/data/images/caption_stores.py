@@ -9,9 +9,11 @@ from typing import Final
 
 import numpy as np
 
+from heedful.base.errors import UserError, counted
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.caption import captioner_model
+from heedful.config.tables import model_of
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.images.batches import SIZE, image_streams, pixel_stream
 from heedful.data.images.captions import Captioned, read_captioned
@@ -25,7 +27,6 @@ from heedful.data.tokenize.pair_encoder import ragged
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import described, evenly
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, counted
 
 _CHUNK: Final = 256  # images that are decoded together
 _NUMBER: Final = StreamType(np.dtype(np.uint32))
@@ -148,7 +149,7 @@ class CaptionStores:
         images = [captioned.image for captioned in self.captioned[corpus]]
         if not images:
             raise UserError(f"{corpus.title} has no image to use.")
-        form, channels = self.recipe.data.images, captioner_model(self.recipe).encoder.channels
+        form, channels = self.recipe.data.images, model_of(self.recipe, CaptionerModel).encoder.channels
         key = key_of(
             {
                 "format": FORMAT,

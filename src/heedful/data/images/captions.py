@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import assert_never
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.captions import CaptionCorpus, CsvCaptions, JsonlCaptions, TsvCaptions
 from heedful.config.corpora.images import BuiltinImages
@@ -16,7 +17,6 @@ from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.subsets import choose
 from heedful.data.images.reading import LabelledImage, path_of
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,8 +20,8 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from heedful.errors import UserError
-from heedful.files import read_bytes
+from heedful.base.errors import UserError
+from heedful.base.files import read_bytes
 
 Channels = Literal[1, 3]  # gray, or red, green and blue
 Fit = Literal["stretch", "crop"]

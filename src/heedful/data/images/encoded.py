@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.cores import usable_cores
 from heedful.config.data import ImageForm
-from heedful.cores import usable_cores
 from heedful.data.images.decoding import Channels, Pixels, decode_image, fit_image
 from heedful.data.token_store import Ragged, Values
 

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from heedful.arguments import check_path
+from heedful.base.arguments import check_path
+from heedful.base.errors import UserError
 from heedful.data.images.arrays import as_images
 from heedful.data.images.decoding import Channels, pixels_of
 from heedful.data.images.reading import LabelledImage
-from heedful.errors import UserError
 
 AnyImage = str | PathLike[str] | np.ndarray[Any, Any] | Image.Image
 

@@ -6,6 +6,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import assert_never
 
+from heedful.base.errors import UserError, counted
+from heedful.base.files import read_bytes
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.images import (
     BuiltinImages,
@@ -34,8 +36,6 @@ from heedful.data.images.decoding import (
     is_image_name,
     read_image,
 )
-from heedful.errors import UserError, counted
-from heedful.files import read_bytes
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,11 +11,14 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.cores import usable_cores
+from heedful.base.errors import UserError, counted, suggestion
+from heedful.base.files import read_bytes
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data, ImageForm
+from heedful.config.model.images import ImageClassifierModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.classify_images import image_model
-from heedful.cores import usable_cores
+from heedful.config.tables import model_of
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.images.batches import LABEL, SIZE, image_streams, pixel_stream
@@ -26,8 +29,6 @@ from heedful.data.prepare.prepared import Prepared, tell_unreadable_tests
 from heedful.data.prepare.text_stores import sort_labels
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, open_store, write_store
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, counted, suggestion
-from heedful.files import read_bytes
 
 _CHUNK: Final = 256  # images that are decoded together
 _MEBIBYTE: Final = 1 << 20
@@ -37,7 +38,7 @@ _BYTES: Final = StreamType(np.dtype(np.uint8))
 
 def prepare_images(recipe: Recipe, progress: Say = lambda message: None, given: Vocabularies | None = None) -> Prepared:
     """Find the classes, unless they are given, and decode training and validation corpora."""
-    data, model = recipe.data, image_model(recipe)
+    data, model = recipe.data, model_of(recipe, ImageClassifierModel)
     several = model.labels == "several"
     for corpus in (*data.train, *data.valid):
         check_files(corpus, data.folder)

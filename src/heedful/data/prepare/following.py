@@ -4,6 +4,7 @@ from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
 
+from heedful.base.errors import HeedfulError
 from heedful.config.corpora.texts import RowTexts
 from heedful.config.reading.defaults import LITTLE, RULES, CorpusFacts, counts_rows, decide, is_set
 from heedful.config.reading.load import load_recipe
@@ -12,7 +13,6 @@ from heedful.config.recipe import FollowedDefaults, Recipe
 from heedful.config.section import Section
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import read_texts
-from heedful.errors import HeedfulError
 
 _COUNTED: Final = 5 * LITTLE  # rows: more are not read
 _NOUNS: Final = {"classify": "texts", "translate": "pairs"}

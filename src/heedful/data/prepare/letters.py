@@ -12,8 +12,8 @@ from typing import Final
 import numpy as np
 import torch
 
+from heedful.base.packed import Packed
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
-from heedful.packed import Packed
 
 SPELLING: Final = 1  # raise it when a word would have other numbers
 LETTERS: Final = 4096  # numbers

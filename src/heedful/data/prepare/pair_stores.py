@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import chain, islice
 from pathlib import Path
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
@@ -18,7 +19,6 @@ from heedful.data.token_store import FORMAT, Ragged, TokenStore, id_stream, open
 from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.worker_pool import Workers, available_cores
-from heedful.errors import UserError
 
 _CHUNK = 4096  # pairs that are tokenized together
 _FEW = 12  # chunks for which no other processes are started

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
@@ -17,7 +18,6 @@ from heedful.data.tokenize.pair_encoder import Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import Sample, Side
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 
 SIDES: Final[tuple[SideName, ...]] = ("source", "target")
 

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from heedful.base.errors import HeedfulError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import HeedfulError
 
 Contents = Mapping[AnyCorpus, Mapping[str, object]]  # what decides which rows a corpus gives
 

@@ -11,10 +11,10 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.errors import UserError
 from heedful.data.corpora.questions.question import Question
 from heedful.data.text_form import Aligned, TextForm
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.errors import UserError
 
 MARKERS: Final = 3  # <s> question </s> text </s>
 Places = NDArray[np.int64]

@@ -13,10 +13,12 @@ from typing import Final
 
 import numpy as np
 
+from heedful.base.errors import UserError, counted
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
+from heedful.config.model.token_heads import ReaderModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.answer import reader_model
+from heedful.config.tables import model_of
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.questions.question import Question
 from heedful.data.corpora.questions.reading import read_questions
@@ -28,7 +30,6 @@ from heedful.data.tokenize.cached import TokenizerTraining
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import described, evenly
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, counted
 
 _WINDOWS: Final = 1  # raise it when the same text would give other windows
 _CHUNK: Final = 1024  # questions that are tokenized together, on all cores
@@ -50,7 +51,7 @@ def prepare_questions(
         of_train = [contents[corpus] for corpus in data.train]
         training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), of_train)
         tokenizer = training.tokenizer("text", "", lambda: QuestionSample.of(recipe), progress)
-    work = QuestionStores(data, tokenizer, contents, progress, reader_model(recipe).no_answer)
+    work = QuestionStores(data, tokenizer, contents, progress, model_of(recipe, ReaderModel).no_answer)
     return Prepared.of(Vocabularies({"text": tokenizer}), data, work.store)
 
 

@@ -14,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from heedful.base.errors import UserError, counted
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
@@ -27,7 +28,6 @@ from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_
 from heedful.data.tokenize.cached import TokenizerTraining
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, counted
 
 MARKERS: Final = 2  # `<s>` and `</s>`
 _CHUNK: Final = 1024  # sentences that are tokenized together, on all cores

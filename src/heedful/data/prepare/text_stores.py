@@ -15,6 +15,7 @@ from typing import Final
 
 import numpy as np
 
+from heedful.base.errors import UserError, counted
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.texts import TEXTS, PlainTexts, RowTexts
 from heedful.config.data import Data
@@ -32,7 +33,6 @@ from heedful.data.tokenize.known_words import ID, KnownWords
 from heedful.data.tokenize.line_breaks import encode_running
 from heedful.data.tokenize.pair_encoder import ragged
 from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
-from heedful.errors import UserError, counted
 
 _CHUNK: Final = 1024  # texts that are tokenized together, on all cores
 _COUNTS: Final = StreamType(np.dtype(np.uint32))  # lengths, and numbers of classes

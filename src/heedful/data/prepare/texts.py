@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.texts import TEXTS, PlainTexts, RowTexts
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
@@ -18,7 +19,6 @@ from heedful.data.tokenize.cached import TokenizerTraining
 from heedful.data.tokenize.line_breaks import running_pieces
 from heedful.data.tokenize.training_sample import described, evenly
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 
 
 def prepare_texts(

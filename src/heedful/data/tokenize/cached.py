@@ -7,14 +7,14 @@ from typing import Final, Protocol
 
 import tokenizers as tokenizers_library
 
+from heedful.base.errors import UserError
+from heedful.base.files import read_bytes
 from heedful.config.tokenizer import AnySide
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize import training as tokenizer_training
 from heedful.data.tokenize.checks.long_words import ShortenedWords
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.errors import UserError
-from heedful.files import read_bytes
 
 _FILE: Final = "tokenizer.json"
 

@@ -12,6 +12,7 @@ from typing import Any, Final, Protocol, cast, runtime_checkable
 import tokenizers
 from tokenizers import decoders
 
+from heedful.base.errors import UserError
 from heedful.data.tokenize.checks.checked_json import check_tokenizer_json
 from heedful.data.tokenize.tokenizer import (
     SPECIALS,
@@ -21,7 +22,6 @@ from heedful.data.tokenize.tokenizer import (
     tag_of,
     visible_piece,
 )
-from heedful.errors import UserError
 
 _BEGINNING: Final = b'{"own_tokenizer": '  # of the JSON of every tokenizer of this kind
 _MOST: Final = 10_000_000  # ids, as in a recipe

@@ -14,9 +14,9 @@ from typing import Final
 import tokenizers
 from tokenizers import decoders
 
+from heedful.base.errors import UserError
+from heedful.base.files import is_unicode
 from heedful.data.tokenize.checks.checked_json import check_tokenizer_json
-from heedful.errors import UserError
-from heedful.files import is_unicode
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their ids

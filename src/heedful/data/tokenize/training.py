@@ -13,6 +13,7 @@ from typing import Any, assert_never
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers, trainers
 
+from heedful.base.errors import UserError
 from heedful.config.tokenizer import (
     AnySide,
     BpeSide,
@@ -23,7 +24,6 @@ from heedful.config.tokenizer import (
     WordsSide,
 )
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, Tokenizer, tag_of
-from heedful.errors import UserError
 
 VERSION = 1  # raise it when the same text would give another tokenizer
 

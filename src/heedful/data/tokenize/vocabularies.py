@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from heedful.base.files import read_bytes
 from heedful.data.tokenize.own_tokenizer import AnyOwnTokenizer, read_tokenizer
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.files import read_bytes
 
 _ONE_FILE: Final = "tokenizer.json"
 

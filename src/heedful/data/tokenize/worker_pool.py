@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
+from heedful.base.errors import MachineError
 from heedful.data.tokenize.pair_encoder import Encoded, Encoder
 from heedful.data.tokenize.worker_protocol import (
     OUT_OF_MEMORY,
@@ -23,7 +24,6 @@ from heedful.data.tokenize.worker_protocol import (
     read_frame,
     write_frame,
 )
-from heedful.errors import MachineError
 
 _AHEAD: Final = 2  # chunks a process that are under way
 _MOST: Final = 16  # processes: one reader of text cannot feed more

@@ -1,4 +1,4 @@
-"""The constraint that a target is a tree over the words of its source: see `heedful.trees.linearize`.
+"""The constraint that a target is a tree over the words of its source: see `heedful.base.trees.linearize`.
 
 A target is a sequence of opening brackets, closing brackets that name what they close, and one token for each word.
 With n words of which r were read, and d brackets open, these tokens may follow:
@@ -22,11 +22,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.base.errors import UserError, option
 from heedful.config.decode import LEAST_OF_TREE
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import SlotRows
 from heedful.decode.query import Query
-from heedful.errors import UserError, option
 from heedful.nn.decoding.tree_step import TreeRows, TreeTables, follow_trees, start_trees, tree_step
 
 

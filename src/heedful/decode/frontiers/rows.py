@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.data.tokenize.tokenizer import BEGIN
-from heedful.packed import Layout
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,10 +10,10 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Layout, Packed
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.cuda_graphs import as_cuda_graph
 from heedful.nn.kernels.sizes import next_power_of_two
-from heedful.packed import Layout, Packed
 
 _SMALLEST: Final = 64  # tokens of a buffer
 _LARGEST: Final = 2**13  # tokens up to which the host is slower than the GPU

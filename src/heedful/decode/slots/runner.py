@@ -11,6 +11,7 @@ from typing import Final, cast
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, pack_prompts
 from heedful.decode.settings import SearchSettings
@@ -22,7 +23,6 @@ from heedful.decode.slots.sampling import SamplingInSlots
 from heedful.models.protocols import Generator
 from heedful.models.transformer.slots import SlotDecoder, Slots, SlotShape
 from heedful.nn.cuda_graphs import as_cuda_graph
-from heedful.packed import Packed
 
 _AT_ONCE: Final = 4  # steps in a recording of few rows: launching one takes longer than computing it
 _FEW: Final = 64  # rows

@@ -11,6 +11,7 @@ from typing import Final
 
 import torch
 
+from heedful.base.packed import Packed
 from heedful.decode.constraints.tokens import NEVER
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, pack_sources, token_ids
@@ -22,7 +23,6 @@ from heedful.models.protocols import Generator
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.models.transformer.slots import SlotDecoder, SlotShape
 from heedful.nn.kernels.sizes import next_power_of_two
-from heedful.packed import Packed
 
 _SMALLEST: Final = 64  # positions, and tokens of memory: smaller buffers gain nothing
 _MEMORY: Final = 2**16  # maximum number of source tokens that are encoded at once, and

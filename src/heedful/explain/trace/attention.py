@@ -14,18 +14,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
+from heedful.base.packed import Layout
+from heedful.explain.capture import between_tokens, by_equation
+from heedful.explain.explanation import Array, AttentionKind, Explanation
+from heedful.explain.silencing import find_head
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.attention.any_alignment import AlignedCrossAttention, AlignedSelfAttention
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.attention.relative_positions import PositionScheme
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.nn.padding import pad, unpad
 from heedful.nn.recurrent.attention import RecurrentAttention
-from heedful.packed import Layout
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.capture import between_tokens, by_equation
-from heedful.tasks.shared.explaining.explanation import Array, AttentionKind, Explanation
-from heedful.tasks.shared.explaining.silencing import find_head
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,11 +7,11 @@ from typing import Any, Final
 import torch
 from torch import Tensor, nn
 
-from heedful.errors import UserError, counted
+from heedful.base.errors import UserError, counted
+from heedful.explain.explanation import Array, Explanation
+from heedful.explain.gates import CellStep, record_steps, text_stacks
 from heedful.nn.recurrent.cells import Cell, CellState
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.tasks.shared.explaining.explanation import Array, Explanation
-from heedful.tasks.shared.explaining.gates import CellStep, record_steps, text_stacks
 
 Gates = dict[str, Tensor]
 _SYMBOLS: Final = {

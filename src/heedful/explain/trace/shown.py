@@ -5,9 +5,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from heedful.explain.explanation import Array
 from heedful.explain.trace.attention import AttentionTrace
 from heedful.explain.trace.cells import CellTrace
-from heedful.tasks.shared.explaining.explanation import Array
 
 
 def show_attention(trace: AttentionTrace, query: int, components: int) -> Iterator[str]:

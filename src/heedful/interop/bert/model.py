@@ -6,16 +6,17 @@ Devlin et al. 2019
 from collections.abc import Mapping
 from typing import Any, Final
 
+from heedful.base.errors import UserError
+from heedful.config.model.bert import BertModel
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.rules.fill import bert_model
+from heedful.config.tables import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.interop.bert.vocabulary import read_vocabulary
 from heedful.interop.bert.weights import BertTensors, fill_weights
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
-from heedful.models.build.encoder_only import build_masked_model
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel
 
 _FIXED: Final[Mapping[str, Any]] = {
@@ -53,7 +54,7 @@ def read_bert(folder: ModelFolder) -> Bundle[MaskedModel]:
             "next sentences."
         )
     recipe = recipe_from_json(_recipe(folder, model, vocabulary.tokenizer.size), str(config.where))
-    table = bert_model(recipe)
+    table = model_of(recipe, BertModel)
     network = build_masked_model(table, vocabulary.tokenizer.size)
     fill_weights(network, table, tensors, vocabulary.rows, config.number("vocab_size"))
     return Bundle(recipe, Vocabularies({"text": vocabulary.tokenizer}), network)

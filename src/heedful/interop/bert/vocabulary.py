@@ -15,10 +15,10 @@ from typing import Any, Final
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, normalizers, pre_tokenizers
 
+from heedful.base.errors import UserError
+from heedful.base.files import read_bytes
 from heedful.data.tokenize.checks.checked_json import LONGEST_PIECE, check_tokenizer_json
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
-from heedful.errors import UserError
-from heedful.files import read_bytes
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
 

@@ -6,8 +6,8 @@ from typing import Final
 import torch
 from torch import Tensor
 
+from heedful.base.errors import UserError
 from heedful.config.model.bert import BertModel
-from heedful.errors import UserError
 from heedful.interop.model_folder import ModelFolder
 from heedful.models.networks import MaskedModel
 from heedful.models.weights import set_weights, shapes_of

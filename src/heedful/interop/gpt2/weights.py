@@ -6,7 +6,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.interop.byte_level import ByteLevelVocabulary
 from heedful.interop.checked_weights import CheckedWeights
 from heedful.interop.model_folder import ModelFolder

@@ -5,15 +5,16 @@ Touvron et al. 2023
 
 from typing import Any, Final
 
-from heedful.config.rules.generate import language_model
+from heedful.config.model.language import LanguageModelTable
+from heedful.config.tables import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop.byte_level import read_byte_level
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.language_recipe import language_recipe
 from heedful.interop.llama.weights import read_weights
 from heedful.interop.model_folder import ModelFolder
-from heedful.models.build.language import build_language_model
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel
 from heedful.models.weights import set_weights
 
@@ -29,7 +30,7 @@ def read_llama(folder: ModelFolder) -> Bundle[LanguageModel]:
     vocabulary = read_byte_level(folder)
     weights = read_weights(folder, decoder, tie, vocabulary)  # first: a config can claim any size
     recipe = language_recipe(folder, decoder, tie, vocabulary, config.number("max_position_embeddings", 2048))
-    network = build_language_model(language_model(recipe), vocabulary.tokenizer.size)
+    network = build_language_model(model_of(recipe, LanguageModelTable), vocabulary.tokenizer.size)
     set_weights(network, weights)
     return Bundle(recipe, Vocabularies({"text": vocabulary.tokenizer}), network)
 

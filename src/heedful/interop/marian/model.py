@@ -6,17 +6,17 @@ Junczys-Dowmunt et al. 2018; Tiedemann and Thottingal 2020
 from collections.abc import Mapping
 from typing import Any, Final
 
+from heedful.base.files import read_bytes
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.files import read_bytes
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.marian.vocabulary import Ids, MarianVocabulary, read_ids
 from heedful.interop.marian.weights import fill_weights
 from heedful.interop.model_folder import ModelFolder
 from heedful.interop.sentencepiece.model_file import SentencePieceModel, read_sentencepiece
 from heedful.interop.sentencepiece.tokenizer import build_tokenizer
-from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.models.weights import refuse_larger_model
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from heedful.base.errors import UserError
+from heedful.base.files import read_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD
-from heedful.errors import UserError
-from heedful.files import read_json
 from heedful.interop.sentencepiece.model_file import LONGEST_PIECE, SentencePieceModel
 
 _PAD, _END, _UNKNOWN = _SPECIALS = ("<pad>", "</s>", "<unk>")

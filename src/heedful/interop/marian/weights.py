@@ -7,7 +7,7 @@ from typing import Final
 import torch
 from torch import Tensor
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.checked_weights import CheckedWeights
 from heedful.interop.marian.vocabulary import MarianVocabulary

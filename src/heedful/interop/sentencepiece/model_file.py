@@ -13,8 +13,8 @@ from typing import Final, Literal
 
 from tokenizers import normalizers
 
+from heedful.base.errors import UserError
 from heedful.data.tokenize.checks.character_map import check_character_map
-from heedful.errors import UserError
 from heedful.interop.sentencepiece.protobuf import Fields, read_fields
 
 LONGEST_PIECE: Final = 1_000  # characters; sentencepiece makes pieces of 16 unless it is told otherwise

@@ -6,16 +6,16 @@ Dosovitskiy et al. 2021
 from collections.abc import Mapping
 from typing import Any, Final
 
-from heedful.config.model.images import ImageTransformerTable
+from heedful.base.errors import UserError
+from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.rules.classify_images import image_model
+from heedful.config.tables import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
 from heedful.interop.vit.weights import vit_weights
-from heedful.models.build.images import build_image_classifier
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier
 from heedful.models.weights import set_weights
 
@@ -39,11 +39,11 @@ def read_vit(folder: ModelFolder) -> Bundle[Classifier]:
     channels: int = table["channels"]
     mean, deviation = _pixels(images, "image_mean", channels), _pixels(images, "image_std", channels)
     recipe = recipe_from_json(_recipe(folder, table, size), str(config.where))
-    encoder, tensors = image_model(recipe).encoder, folder.weights()
+    encoder, tensors = model_of(recipe, ImageClassifierModel).encoder, folder.weights()
     assert isinstance(encoder, ImageTransformerTable)
     weights = vit_weights(tensors, encoder, len(labels), mean, deviation, config.flag("qkv_bias", True))
     tensors.refuse_rest()
-    network = build_image_classifier(image_model(recipe), len(labels))
+    network = build_image_classifier(model_of(recipe, ImageClassifierModel), len(labels))
     set_weights(network, weights)
     return Bundle(recipe, Vocabularies({}, labels), network)
 

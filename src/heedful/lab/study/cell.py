@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from rich.console import Console
 
+from heedful.base.errors import HeedfulError, on_command_line
+from heedful.base.files import read_json, remove_folder, write_bytes, write_json
 from heedful.config.reading.load import load_recipe
-from heedful.errors import HeedfulError, on_command_line
-from heedful.files import read_json, remove_folder, write_bytes, write_json
 from heedful.lab.study.measuring import measure
 from heedful.metrics.recorded_results import machine
 from heedful.runs.run import CHECKPOINTS

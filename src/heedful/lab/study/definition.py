@@ -14,12 +14,12 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, ValidationError
 
+from heedful.base.errors import UserError, suggestion
 from heedful.config.reading.load import flat, load_recipe, recipe_to_json
 from heedful.config.reading.recipe_file import read_recipe_file
 from heedful.config.reading.toml import toml_value
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section, as_tuple
-from heedful.errors import UserError, suggestion
 
 BASE: Final = "base"  # name of the cell that changes nothing, where the study has none of its own
 _SEED_KEY: Final = "train.seed"

@@ -6,11 +6,11 @@ from typing import Final
 
 import torch
 
-from heedful.cores import usable_cores
-from heedful.devices import choose_device
-from heedful.errors import UserError
-from heedful.files import read_bytes
-from heedful.lab.memory import Memory, measure_memory
+from heedful.base.cores import usable_cores
+from heedful.base.devices import choose_device
+from heedful.base.errors import UserError
+from heedful.base.files import read_bytes
+from heedful.doctor.estimates.memory import Memory, measure_memory
 from heedful.lab.study.definition import Study, StudyCell
 from heedful.tasks.table import find_task
 

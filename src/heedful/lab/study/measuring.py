@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
+from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
-from heedful.lab.epoch_plan import flop_per_update, plan_epoch
-from heedful.lab.flops import count_parameters
+from heedful.doctor.estimates.epoch_plan import flop_per_update, plan_epoch
+from heedful.doctor.estimates.flops import count_parameters
 from heedful.metrics.edits import first_variant
 from heedful.metrics.scores import ItemScores, Score, percent_of_sums
 from heedful.metrics.summed_metrics import METRICS, MetricName, Scoring, build_metric
 from heedful.runs.progress import recorded_instruments, recorded_metrics
 from heedful.runs.run import CHECKPOINTS
 from heedful.tasks.loading import load
-from heedful.tasks.protocol import Evaluation, ScoresItems
 from heedful.tasks.shared.loaded_model import LoadedModel
+from heedful.tasks.shared.task import Evaluation, ScoresItems
 from heedful.tasks.table import find_task
 from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.training.checkpoints import seconds_trained

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.cores import usable_cores
-from heedful.errors import UserError, by_caller
-from heedful.files import read_json, write_bytes
+from heedful.base.cores import usable_cores
+from heedful.base.errors import UserError, by_caller
+from heedful.base.files import read_json, write_bytes
 from heedful.lab.study.cell import CellJob, begin_cell, found_in
 from heedful.lab.study.definition import Study, StudyCell, first_difference
 from heedful.lab.study.page import study_page

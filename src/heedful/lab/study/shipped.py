@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from heedful.base.errors import UserError, suggestion
+from heedful.base.files import user_faults
 from heedful.config.reading.recipe_file import read_recipe_file
-from heedful.errors import UserError, suggestion
-from heedful.files import user_faults
 
 
 def shipped_studies() -> dict[str, Path]:

@@ -9,13 +9,13 @@ from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, Unpack
 
+from heedful.base.errors import HeedfulError, UserError, by_caller, suggestion
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.pairs import read_pairs, read_references
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import HeedfulError, UserError, by_caller, suggestion
 from heedful.lab.compare import ComparisonInput, Frequencies, Sentences, System, check_lines
 from heedful.metrics.edits import Reference, first_variant
 from heedful.metrics.summed_metrics import word_splitter

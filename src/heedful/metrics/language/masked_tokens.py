@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import torch
 
+from heedful.base.packed import IGNORED
 from heedful.data.batches.masked import MaskedBatch
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.models.networks import MaskedModel
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
-from heedful.packed import IGNORED
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.models.limits import position_limit
 from heedful.models.recurrent.state import RecurrentRows
 from heedful.models.recurrent.wirings import Wiring
@@ -11,7 +12,6 @@ from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.padding import pad, unpad
 from heedful.nn.per_sentence import copy_to_tokens
-from heedful.packed import Layout, Packed
 
 
 class RecurrentDecoder(nn.Module):

@@ -6,11 +6,11 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.padding import pad
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.stack import RecurrentStack, permute_rows
-from heedful.packed import Layout, Packed
 
 
 @dataclass(frozen=True, eq=False)

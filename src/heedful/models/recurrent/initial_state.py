@@ -5,12 +5,12 @@ from abc import ABC, abstractmethod
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.models.recurrent.encoder import RecurrentMemory, summary
 from heedful.nn.layers.linear import Linear
 from heedful.nn.recurrent.cell_gradients import tanh
 from heedful.nn.recurrent.cells import RecurrentState
-from heedful.packed import Packed
 
 
 class Bridge(nn.Module):

@@ -3,13 +3,13 @@
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.models.recurrent.decoder import EachSentence, EachToken
 from heedful.models.recurrent.state import RecurrentRows
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.output_feedback import OutputFeedbackStack
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Packed
 
 
 class RecurrentLanguageModel(nn.Module):

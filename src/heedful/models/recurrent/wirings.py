@@ -17,6 +17,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.models.recurrent.encoder import summary
 from heedful.models.recurrent.initial_state import Bridge, InitialState
 from heedful.models.recurrent.state import RecurrentRows
@@ -32,7 +33,6 @@ from heedful.nn.recurrent.deep_output import DeepOutput
 from heedful.nn.recurrent.loop import LoopedCells
 from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
 from heedful.nn.recurrent.step_products import StepProducts
-from heedful.packed import Layout, Packed
 
 
 class Wiring(nn.Module, ABC):

@@ -6,12 +6,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.models.transformer.slots import Slots
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolution
 from heedful.nn.layers.dropout import LayerDrop
 from heedful.nn.layers.residual import Residual
-from heedful.packed import Layout, Packed
 
 # The cache of keys and values [2, B, H, S, D]; which of its places each row descends from, [B, 1, K, S], None if all;
 # and the position in the cache where each sentence starts, [B], None if all start at the first.

@@ -8,13 +8,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.models.limits import place_limit, position_limit
 from heedful.models.transformer.blocks import DecoderBlock
 from heedful.models.transformer.slots import Slots, SlotShape
 from heedful.models.transformer.state import TransformerState
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.padding import pad
-from heedful.packed import Packed
 
 
 class TransformerDecoder(nn.Module):

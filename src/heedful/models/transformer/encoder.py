@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from torch import nn
 
+from heedful.base.packed import Packed
 from heedful.models.transformer.blocks import EncoderBlock
 from heedful.nn.layers.embedding import Embedding
-from heedful.packed import Packed
 
 
 class TransformerEncoder(nn.Module):

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.packed import Layout, Packed
+from heedful.base.packed import Layout, Packed
 
 
 @dataclass(frozen=True, eq=False)

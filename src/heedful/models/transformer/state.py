@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.models.transformer.blocks import Memory, Past
-from heedful.packed import Layout
 
 ROOM: Final = 16  # positions by which a full cache grows
 

@@ -6,11 +6,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.alignments.base import Alignment, uniform_parameter
 from heedful.nn.alignments.distributions import softmax
 from heedful.nn.layers.pooling import Pool
 from heedful.nn.padding import pad, unpad
-from heedful.packed import Layout
 
 
 class AlignedPool(Pool):

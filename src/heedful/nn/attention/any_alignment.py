@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.distributions import softmax
 from heedful.nn.alignments.random_features import Kernel, causal_linear_attention, linear_attention
@@ -20,7 +21,6 @@ from heedful.nn.attention.explicit import attend, position_shares
 from heedful.nn.attention.multi_head import CrossAttention, Projections, SelfAttention
 from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.padding import pad, unpad
-from heedful.packed import Layout
 
 _NO_POSITIONS: Final = PositionScheme()  # attention over another sequence does not use positions
 

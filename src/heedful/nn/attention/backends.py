@@ -19,10 +19,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.attention.heads import narrow, stretch, widen
 from heedful.nn.kernels import kernels_enabled, use_kernels
 from heedful.nn.padding import pad, unpad
-from heedful.packed import Layout
 
 _SHORT: Final = 256  # longest sentence for which the `short` kernel is faster than flash attention
 _NARROW: Final = 128  # widest head for which its blocks fit in the shared memory of every GPU

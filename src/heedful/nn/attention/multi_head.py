@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.attention.backends import Backend, attention_weights, automatic, explicit
 from heedful.nn.attention.heads import Heads, narrow
 from heedful.nn.attention.relative_positions import PositionScheme
@@ -22,7 +23,6 @@ from heedful.nn.attention.restricted import Restricted
 from heedful.nn.decoding.step_attention import attend_memory, attend_past
 from heedful.nn.layers.linear import Linear
 from heedful.nn.padding import pad
-from heedful.packed import Layout
 
 
 class Projections(TypedDict, total=False):

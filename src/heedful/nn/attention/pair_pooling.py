@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.attention.coattention import AlternatingCoAttention, CoAttention
 from heedful.nn.layers.pooling import Pool
 from heedful.nn.padding import pad, unpad
-from heedful.packed import Layout
 
 AnyCoAttention = CoAttention | AlternatingCoAttention
 

@@ -17,10 +17,10 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.attention.backends import Backend, attention_weights, masked_bias
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.padding import pad, unpad
-from heedful.packed import Layout
 
 
 class PositionScheme(nn.Module):

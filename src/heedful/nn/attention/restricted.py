@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.attention.backends import attention_weights, automatic, explicit, fused_width, supports_packed, varlen
-from heedful.packed import Layout
 
 _SMALLEST: Final = 32  # tokens of a block: smaller ones waste time on many small products
 

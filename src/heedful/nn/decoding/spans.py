@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.padding import pad
-from heedful.packed import Layout
 
 IMPOSSIBLE: Final = -1e30  # finite, so that a row without any possible token has no undefined gradient
 

@@ -18,7 +18,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from heedful.packed import IGNORED
+from heedful.base.packed import IGNORED
 
 BLOCK = 4096  # scores per block: 16 per thread, two loads of 16 bytes with 16-bit scores
 WARPS = 8

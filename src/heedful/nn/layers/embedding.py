@@ -9,10 +9,10 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.meta_embedding import MetaEmbedding
 from heedful.nn.layers.positions import Learned, WordPositions
-from heedful.packed import Layout
 
 
 class EmbeddingParts(TypedDict, total=False):

@@ -9,11 +9,11 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.nn.layers.convolutions.centred import shifted
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import MaxPool
-from heedful.packed import Packed
 
 
 class ConvolutionalLetters(nn.Module):

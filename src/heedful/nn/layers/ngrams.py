@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.per_sentence import copy_to_tokens, sum_per_sentence
-from heedful.packed import Layout, Packed
 
 # Part of the format of models: with other numbers, an n-gram would have the vector of another one.
 _PRIME: Final = 2**31 - 1

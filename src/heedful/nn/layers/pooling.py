@@ -15,9 +15,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.linear import Linear
 from heedful.nn.per_sentence import copy_to_tokens, ends_of_sentences, last_state, max_per_sentence, sum_per_sentence
-from heedful.packed import Layout
 
 
 class Pool(nn.Module, ABC):

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heedful.packed import Layout
+from heedful.base.packed import Layout
 
 
 class Sinusoidal(nn.Module):

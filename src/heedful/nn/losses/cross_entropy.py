@@ -14,8 +14,8 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.base.packed import IGNORED
 from heedful.nn.kernels import use_kernels
-from heedful.packed import IGNORED
 
 _CHUNK_BYTES: Final = 8 * 2**20  # of float32 scores: fits in a CPU's cache, and is below malloc's mmap threshold
 

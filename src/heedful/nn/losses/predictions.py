@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.base.packed import IGNORED
 from heedful.nn.layers.embedding import Output
 from heedful.nn.losses.divergence import (
     class_divergence,
@@ -16,7 +17,6 @@ from heedful.nn.losses.divergence import (
     presence_divergence,
     presence_divergence_from,
 )
-from heedful.packed import IGNORED
 
 
 class Prediction(Protocol):

@@ -15,12 +15,12 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.nn.alignments.base import Alignment, Candidates
 from heedful.nn.attention.explicit import position_shares
 from heedful.nn.attention.windows import GlobalView, View
 from heedful.nn.padding import pad
 from heedful.nn.recurrent.stack import TimeMajor
-from heedful.packed import Layout, Packed
 
 
 @dataclass(frozen=True, eq=False)

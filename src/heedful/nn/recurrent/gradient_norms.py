@@ -6,9 +6,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.nn.recurrent.cells import Watch
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Layout
 
 
 class GradientNorms:

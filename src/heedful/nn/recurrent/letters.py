@@ -3,9 +3,9 @@
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Packed
 
 
 class RecurrentLetters(nn.Module):

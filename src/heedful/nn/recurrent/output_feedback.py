@@ -17,11 +17,11 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.linear import Linear
 from heedful.nn.per_sentence import copy_to_tokens
 from heedful.nn.recurrent.cells import Cell, CellState, RecurrentState, unroll
 from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
-from heedful.packed import Layout
 
 Elementwise = Callable[[Tensor], Tensor]
 

@@ -13,6 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.recurrent.cells import (
     Cell,
@@ -32,7 +33,6 @@ from heedful.nn.recurrent.cells import (
     widen,
 )
 from heedful.nn.recurrent.paper_gru import PaperGRUCell
-from heedful.packed import Layout
 
 CellKind = Literal["rnn_tanh", "rnn_relu", "lstm", "gru", "gru_paper"]
 

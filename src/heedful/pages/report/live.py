@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from heedful.files import write_bytes
+from heedful.base.files import write_bytes
 from heedful.pages.report.page import PAGE, report_page
 from heedful.pages.report.record import METRICS, read_run
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Any, Final
 
-from heedful.errors import counted
+from heedful.base.errors import counted
 from heedful.pages.charts.drawing import escape
 from heedful.pages.html import write_page
 from heedful.pages.report.curves import Figure, figures

@@ -12,11 +12,11 @@ from typing import Any, Final, Literal
 
 from filelock import FileLock, Timeout
 
+from heedful.base.errors import UserError
+from heedful.base.files import machine_faults, read_json, read_json_lines
 from heedful.config.corpora.old_names import with_current_names
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import find_rules
-from heedful.errors import UserError
-from heedful.files import machine_faults, read_json, read_json_lines
 
 METRICS: Final = "metrics.jsonl"  # one line per logged step and per validation
 SAMPLES: Final = "samples.jsonl"  # one line per validation: what the model said to a few inputs

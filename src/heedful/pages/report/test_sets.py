@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from heedful.errors import counted
+from heedful.base.errors import counted
 from heedful.pages.charts.bars import bar_chart
 from heedful.pages.charts.drawing import escape
 from heedful.pages.report.record import RunRecord, run_names

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self
 
+from heedful.base.errors import UserError, counted
 from heedful.data.corpora.questions.question import Question
 from heedful.data.prepare.question_windows import PiecedQuestion
-from heedful.errors import UserError, counted
 from heedful.metrics.answers import AnswerResult, exact_match, score_answers, token_f1
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScores, Score, finite_scores, mean_score

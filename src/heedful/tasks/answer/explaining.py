@@ -11,16 +11,16 @@ from heedful.data.corpora.questions.question import Question
 from heedful.data.prepare.question_windows import PiecedQuestion
 from heedful.data.prepare.questions import window_streams
 from heedful.data.token_store import TokenStore
+from heedful.explain.capture import capture_weights
+from heedful.explain.explanation import AttentionWeights, Explanation, TokenSequence
+from heedful.explain.gradients import explain_by_gradients
+from heedful.explain.texts import explain_reading
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.nn.decoding.spans import log_ends
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.answer.answer import Answer
 from heedful.tasks.answer.scoring import collator_of, windowing_of
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.capture import capture_weights
-from heedful.tasks.shared.explaining.explanation import AttentionWeights, Explanation, TokenSequence
-from heedful.tasks.shared.explaining.gradients import explain_by_gradients
-from heedful.tasks.shared.explaining.texts import explain_reading
 
 NO_ANSWER: Final = "(no answer)"
 _ENDS: Final = ("start", "end")

@@ -5,26 +5,27 @@ from os import PathLike
 from pathlib import Path
 from typing import Self, Unpack, overload
 
-from heedful.arguments import check_flag, check_one_each, check_path, check_text, check_texts, check_whole
-from heedful.config.rules.answer import ANSWER, reader_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.base.arguments import check_flag, check_one_each, check_path, check_text, check_texts, check_whole
+from heedful.base.errors import UserError
+from heedful.config.model.token_heads import ReaderModel
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows
 from heedful.data.corpora.questions.question import Question, make_question
 from heedful.data.prepare.question_windows import PiecedQuestion, piece_questions
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError
+from heedful.explain.explanation import Explanation
+from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import SpanReader
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.answer.answer import MAX_ANSWER, Answer, AnswerOptions, Choice
 from heedful.tasks.answer.evaluation import AnswerEvaluation, evaluate_reader
 from heedful.tasks.answer.explaining import explain_answer
+from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import Reading, choose_answer, read_windows
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation
-from heedful.tasks.shared.explaining.swapping import explain_swapped
-from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import answer_stream
@@ -51,7 +52,7 @@ class Reader(Embeds[SpanReader]):
     @property
     def no_answer(self) -> bool:
         """Whether the model may find that a text has no answer."""
-        return reader_model(self.recipe).no_answer
+        return model_of(self.recipe, ReaderModel).no_answer
 
     @overload
     def answer(self, questions: str, texts: str, **options: Unpack[AnswerOptions]) -> Answer: ...  # type: ignore[overload-overlap]

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
+from heedful.config.model.token_heads import ReaderModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.answer import reader_model
+from heedful.config.tables import model_of
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
 from heedful.data.corpora.questions.question import Question
@@ -104,7 +105,7 @@ def choose_answer(
 
 def collator_of(recipe: Recipe) -> QuestionCollator:
     """Return the collator that makes the model's input."""
-    return QuestionCollator(reader_model(recipe).mark_matches)
+    return QuestionCollator(model_of(recipe, ReaderModel).mark_matches)
 
 
 def windowing_of(recipe: Recipe) -> Windowing:

@@ -8,10 +8,11 @@ import numpy as np
 import torch
 
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.model.token_heads import ReaderModel
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
-from heedful.config.rules.answer import ANSWER, reader_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.questions import QuestionFeed
 from heedful.data.corpora.questions.reading import read_questions
@@ -23,15 +24,17 @@ from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
 from heedful.tasks.answer.evaluation import AnswerEvaluation, evaluate_reader
 from heedful.tasks.answer.model import Reader, read_reader
+from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import collator_of
 from heedful.tasks.answer.validation import ReaderValidator
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
+from heedful.tasks.shared.task import Task
 from heedful.training.objectives import AnswerEnds
 
 
-class AnswerTask:
+class AnswerTask(Task):
     """Answers questions with spans of a text."""
 
     rules: TaskRules = ANSWER
@@ -59,7 +62,7 @@ class AnswerTask:
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
-        encoder = reader_model(recipe).encoder
+        encoder = model_of(recipe, ReaderModel).encoder
         if not isinstance(encoder, TransformerStack):
             return None
         return static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)

@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from heedful.config.rules.answer import reader_model
+from heedful.config.model.token_heads import ReaderModel
+from heedful.config.tables import model_of
 from heedful.data.corpora.questions.question import Question
 from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.epochs.plan import spread
@@ -16,7 +17,7 @@ from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
 from heedful.tasks.answer.scoring import choose_answer, read_windows
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.shared.validation_scores import metric_first, some_outputs
+from heedful.tasks.shared.validation import metric_first, some_outputs
 
 
 class ReaderValidator:
@@ -43,7 +44,7 @@ class ReaderValidator:
         if not self._bundle.recipe.data.valid:
             return {}
         questions, pieced = zip(*self._questions, strict=True)
-        choice, no_answer = Choice(), reader_model(self._bundle.recipe).no_answer
+        choice, no_answer = Choice(), model_of(self._bundle.recipe, ReaderModel).no_answer
         with self.show("validating", len(questions)) as advance:
             readings = read_windows(self._bundle, pieced, choice, advance)
         said = [

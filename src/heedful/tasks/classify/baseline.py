@@ -17,12 +17,12 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
 from heedful.nn.layers.ngrams import hash_ngrams
-from heedful.packed import Layout
 from heedful.tasks.classify.regression import Features, minimise
 
 MOST_TEXTS: Final = 10_000  # of training: more of them are sampled at equal distances

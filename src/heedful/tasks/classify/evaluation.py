@@ -9,8 +9,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.base.errors import UserError
 from heedful.data.corpora.texts import Text, classes_of
-from heedful.errors import UserError
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
 from heedful.tasks.shared.classes.class_scores import ClassScores
 from heedful.tasks.shared.classes.classification import Classification

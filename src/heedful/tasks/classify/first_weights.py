@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.data.batches.texts import AnyTextCollator, TextBatch
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
@@ -14,7 +15,6 @@ from heedful.metrics.classification import mark_classes
 from heedful.models.networks import Classifier
 from heedful.nn.layers.ngrams import NgramBag
 from heedful.nn.layers.pooling import MeanPool
-from heedful.packed import Packed
 from heedful.tasks.classify.regression import Features, minimise
 
 _MOST_TEXTS: Final = 20_000  # of more, this number at equal distances is read

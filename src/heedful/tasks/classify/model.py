@@ -11,31 +11,31 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.base.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.base.errors import UserError
 from heedful.config.model.classifier import ClassifierModel
-from heedful.config.rules.classify import CLASSIFY, classifier_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import labels_of_row, read_rows
 from heedful.data.corpora.texts import Text
 from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
+from heedful.explain.capture import capture_weights
+from heedful.explain.explanation import Explanation, TokenSequence
+from heedful.explain.gradients import explain_by_gradients
+from heedful.explain.texts import explain_reading, explain_swapped, name_inputs, only_used, refuse_blank
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import Classifier
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
 from heedful.tasks.classify.pool_weights import PoolWeights, pool_weights
+from heedful.tasks.classify.rules import CLASSIFY
 from heedful.tasks.classify.scoring import collator_of, scores_of
 from heedful.tasks.shared.classes.classification import BLANK, classifications
 from heedful.tasks.shared.classes.classification import Classification as Classification
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.capture import capture_weights
-from heedful.tasks.shared.explaining.explanation import Explanation, TokenSequence
-from heedful.tasks.shared.explaining.gradients import explain_by_gradients
-from heedful.tasks.shared.explaining.swapping import explain_swapped
-from heedful.tasks.shared.explaining.texts import explain_reading, name_inputs, only_used, refuse_blank
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
@@ -234,7 +234,7 @@ class TextClassifier(Embeds[Classifier]):
 
     @property
     def _config(self) -> ClassifierModel:
-        return classifier_model(self.recipe)
+        return model_of(self.recipe, ClassifierModel)
 
     def _own_facts(self) -> Iterator[str]:
         kind = "several labels of " if self.several else ""

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 import torch
 
+from heedful.base.packed import Nested, Packed
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.networks import Classifier
-from heedful.packed import Nested, Packed
 
 
 @dataclass(frozen=True)

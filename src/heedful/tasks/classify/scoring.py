@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.recipe import Recipe
-from heedful.config.rules.classify import classifier_model
+from heedful.config.tables import model_of
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.text_pairs import PairedTextCollator
@@ -40,7 +41,7 @@ def scores_of(
 
 def collator_of(recipe: Recipe, classes: int) -> AnyTextCollator:
     """Return the collator that makes the model's input from the recipe's texts."""
-    data, model = recipe.data, classifier_model(recipe)
+    data, model = recipe.data, model_of(recipe, ClassifierModel)
     several = classes if model.labels == "several" else 0
     if isinstance(model.encoder, HierarchicalEncoderTable):
         letters = model.encoder.letters is not None

@@ -12,11 +12,12 @@ from torch import nn
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.attention import SEVERAL_PLACES
+from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
-from heedful.config.rules.classify import CLASSIFY, classifier_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.texts import TextFeed
 from heedful.data.corpora.pairs import read_pairs
@@ -30,24 +31,26 @@ from heedful.nn.layers.ngrams import NgramBag
 from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
 from heedful.tasks.classify.first_weights import set_first_weights
 from heedful.tasks.classify.model import TextClassifier, read_classifier
+from heedful.tasks.classify.rules import CLASSIFY
 from heedful.tasks.classify.scoring import collator_of
 from heedful.tasks.classify.validation import ClassifierValidator
 from heedful.tasks.shared.classes.class_weights import class_weights, listed_classes, weighted_stores
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
+from heedful.tasks.shared.task import Task
 from heedful.training.objectives import OneLabel, SeveralLabels
 from heedful.training.remedies.language_loss import WithLanguageLoss
 
 
-class ClassifyTask:
+class ClassifyTask(Task):
     """Classifies texts."""
 
     rules: TaskRules = CLASSIFY
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary and given classes are kept."""
-        model = classifier_model(recipe)
+        model = model_of(recipe, ClassifierModel)
         prepared = prepare_texts(
             recipe,
             say,
@@ -64,12 +67,12 @@ class ClassifyTask:
         encoder = getattr(network, "encoder", None)
         if isinstance(network, Classifier) and isinstance(encoder, NgramBag) and encoder.weights is not None:
             collator = collator_of(recipe, len(prepared.vocabularies.labels))
-            several = classifier_model(recipe).labels == "several"
+            several = model_of(recipe, ClassifierModel).labels == "several"
             set_first_weights(network, encoder, collator, prepared.train, several)
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel | WithLanguageLoss:
         """Make the objective that training minimises."""
-        several = classifier_model(recipe).labels == "several"
+        several = model_of(recipe, ClassifierModel).labels == "several"
         weights = class_weights(recipe.train.class_weights, prepared, several)
         classes = (SeveralLabels if several else OneLabel)(recipe.label_smoothing, weights)
         return WithLanguageLoss(classes, recipe.train.auxiliary) if recipe.train.auxiliary else classes
@@ -89,7 +92,7 @@ class ClassifyTask:
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
-        model = classifier_model(recipe)
+        model = model_of(recipe, ClassifierModel)
         encoder = model.encoder.decoder if isinstance(model.encoder, LanguageModelTable) else model.encoder
         if not isinstance(encoder, TransformerStack) or getattr(model.pool, "alignment", "") in SEVERAL_PLACES:
             return None  # areas of tokens are scored in padded rows

@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from heedful.config.rules.classify import classifier_model
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.tables import model_of
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
@@ -12,7 +13,7 @@ from heedful.models.networks import Classifier
 from heedful.tasks.classify.baseline import Baseline
 from heedful.tasks.classify.scoring import scores_of
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.shared.validation_scores import metric_first
+from heedful.tasks.shared.validation import metric_first
 
 
 class ClassifierValidator:
@@ -26,7 +27,7 @@ class ClassifierValidator:
     ) -> None:
         self._bundle, self._stores = bundle, stores
         self._settings = bundle.recipe.train.validation
-        several = classifier_model(bundle.recipe).labels == "several"
+        several = model_of(bundle.recipe, ClassifierModel).labels == "several"
         self._baseline = Baseline(train, stores, bundle.vocabularies.labels, several) if train else None
         self.show: ShowProgress = show_nothing
         self.say: Callable[[str], None] = lambda line: None
@@ -37,7 +38,7 @@ class ClassifierValidator:
         if not self._stores:
             return {}
         result, loss = evaluate_stores(self._bundle, self._stores, self._settings.max_sentences, self.show)
-        several = classifier_model(self._bundle.recipe).labels == "several"
+        several = model_of(self._bundle.recipe, ClassifierModel).labels == "several"
         own = score_outputs(self.metrics, *result.named(several)) if self.metrics else {}
         scores = {"loss": loss, "accuracy": result.accuracy, "f1": result.macro_f1, **own}
         return {**metric_first(scores, self._settings.metric), **self._baseline_score()}
@@ -61,7 +62,7 @@ def evaluate_stores(
 
     Of more than `most` texts, `most` at equal distances are evaluated: a file may be sorted by its labels.
     """
-    labels, several = bundle.vocabularies.labels, classifier_model(bundle.recipe).labels == "several"
+    labels, several = bundle.vocabularies.labels, model_of(bundle.recipe, ClassifierModel).labels == "several"
     found = [store.streams["label"] for store in stores]
     classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
     rows = spread(most or len(classes), len(classes))

@@ -4,16 +4,16 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from heedful.base.errors import counted
 from heedful.config.corpora.any import AnyCorpus
 from heedful.data.corpora.files import content_key
 from heedful.data.prepare.text_stores import TextStores
-from heedful.errors import counted
 from heedful.metrics.language.masked_tokens import MaskedPredictions, predict_masked
 from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.fill.feeds import evaluation_feed
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
 
 
 @dataclass(frozen=True)

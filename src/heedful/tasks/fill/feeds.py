@@ -4,13 +4,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from heedful.base.errors import UserError
+from heedful.config.model.bert import BertModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.fill import bert_model
+from heedful.config.tables import model_of
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.masked import MaskedFeed, validation_feed
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.errors import UserError
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT
@@ -41,7 +42,7 @@ def masked_feed(
         seed=recipe.train.seed,
         batch_tokens=data.batch_tokens,
         max_length=data.max_length,
-        next_sentence=bert_model(recipe).next_sentence,
+        next_sentence=model_of(recipe, BertModel).next_sentence,
         masking=masking,
         mask_id=tokenizer.mask,
         vocabulary=range(tokenizer.markers, tokenizer.size),

@@ -11,29 +11,28 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.base.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.config.corpora.texts import JsonlTexts
 from heedful.config.model.bert import BertModel
-from heedful.config.rules.fill import FILL, bert_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.errors import UserError
+from heedful.explain.capture import capture_weights
+from heedful.explain.explanation import Explanation, TokenSequence
+from heedful.explain.gradients import explain_by_gradients
+from heedful.explain.texts import explain_reading, explain_swapped, explain_tokens, refuse_blank
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import MaskedModel
-from heedful.packed import Packed
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.mask_text import MaskTextCodec, TextParts, split_at_masks
+from heedful.tasks.fill.rules import FILL
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.capture import capture_weights
-from heedful.tasks.shared.explaining.explanation import Explanation, TokenSequence
-from heedful.tasks.shared.explaining.gradients import explain_by_gradients
-from heedful.tasks.shared.explaining.predictions import explain_tokens
-from heedful.tasks.shared.explaining.swapping import explain_swapped
-from heedful.tasks.shared.explaining.texts import explain_reading, refuse_blank
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
@@ -288,7 +287,7 @@ class MaskFiller(Embeds[MaskedModel]):
 
     @property
     def _config(self) -> BertModel:
-        return bert_model(self.recipe)
+        return model_of(self.recipe, BertModel)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from typing import Any
 import torch
 
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.model.bert import BertModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.fill import FILL, bert_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.prepare.prepared import Prepared
@@ -20,14 +21,16 @@ from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.feeds import masked_feed
 from heedful.tasks.fill.model import MaskFiller, read_filler
+from heedful.tasks.fill.rules import FILL
 from heedful.tasks.fill.validation import MaskedValidator
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
+from heedful.tasks.shared.task import Task
 from heedful.training.objectives import MaskedTokens
 
 
-class FillTask:
+class FillTask(Task):
     """Predicts the masked tokens of texts."""
 
     rules: TaskRules = FILL
@@ -46,7 +49,7 @@ class FillTask:
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
-        return static_layout(bert_model(recipe), recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
+        return static_layout(model_of(recipe, BertModel), recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
     def validator(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> MaskedValidator:
         """Make the validator that scores the model during training; the recipe's metric comes first."""

@@ -9,7 +9,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.feeds import evaluation_feed
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.shared.validation_scores import metric_first
+from heedful.tasks.shared.validation import metric_first
 
 
 class MaskedValidator:

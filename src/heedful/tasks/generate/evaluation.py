@@ -5,19 +5,19 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from heedful.base.errors import counted
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.texts import TEXTS
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.running_text import count_words, read_running_text
 from heedful.data.prepare.text_stores import TextStores
 from heedful.data.text_form import TextForm
-from heedful.errors import counted
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.generate.predicted_text import predicted_text
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 
 

@@ -7,11 +7,13 @@ from typing import Literal, Self, Unpack, overload
 
 import torch
 
-from heedful.arguments import check_path, check_text, check_texts
+from heedful.base.arguments import check_path, check_text, check_texts
+from heedful.base.errors import UserError, by_caller
+from heedful.config.checks import carries_state
 from heedful.config.corpora.texts import JsonlTexts
-from heedful.config.model.language import TransformerDecoderTable
-from heedful.config.rules.generate import GENERATE, carries_state, language_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
 from heedful.data.prepare.text_stores import is_whole_file
 from heedful.data.text_form import TextForm
@@ -19,23 +21,22 @@ from heedful.data.tokenize.line_breaks import encode_running_text
 from heedful.data.tokenize.tokenizer import BEGIN, END, UNKNOWN
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import ProgressCallback
-from heedful.errors import UserError, by_caller
+from heedful.explain.explanation import Explanation
+from heedful.explain.generators import explain_running_text
+from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import LanguageModel
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.generate.continuation_text import unspellable
 from heedful.tasks.generate.continuing import Continuing, GrowingText, whole_text
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
 from heedful.tasks.generate.generation import Generation as Generation
 from heedful.tasks.generate.options import GenerateOptions, GenerateRequest, resolve
 from heedful.tasks.generate.predicted_text import check_stride
+from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.generate.scoring import TextScore, score_tokens
 from heedful.tasks.generate.streamed import GenerationStream
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation
-from heedful.tasks.shared.explaining.generators import explain_running_text
-from heedful.tasks.shared.explaining.swapping import explain_swapped
-from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
@@ -232,7 +233,7 @@ class TextGenerator(Embeds[LanguageModel]):
         A Transformer has only learned relations within a window of its training, even if its positions have no limit;
         ALiBi alone is made for longer texts (Press et al. 2022).
         """
-        decoder = language_model(self.recipe).decoder
+        decoder = model_of(self.recipe, LanguageModelTable).decoder
         bounded = isinstance(decoder, TransformerDecoderTable) and decoder.positions != "alibi"
         return self.recipe.data.max_length if bounded else None
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypedDict
 
-from heedful.arguments import check_flag, check_number, check_text, check_texts, check_whole
+from heedful.base.arguments import check_flag, check_number, check_text, check_texts, check_whole
+from heedful.base.errors import UserError, by_caller, option, suggestion
 from heedful.decode.constraints.factories import penalise_repetition
 from heedful.decode.settings import Sampling, SearchSettings
-from heedful.errors import UserError, by_caller, option, suggestion
 from heedful.tasks.shared.shown_options import Option, options_of
 
 _TEMPERATURE: Final = 0.8

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from heedful.arguments import check_whole
+from heedful.base.arguments import check_whole
+from heedful.base.errors import UserError, by_caller
+from heedful.config.checks import carries_state
 from heedful.config.recipe import Recipe
-from heedful.config.rules.generate import carries_state
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.sliding_windows import SlidingWindows
 from heedful.data.batches.streams import StreamBatch, Streams
 from heedful.data.batches.windows import PlannedWindows, WindowBatch
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError, by_caller
 from heedful.metrics.language.perplexity import Likelihood, carried_likelihood, likelihood
 from heedful.models.networks import LanguageModel
 from heedful.tasks.shared.progress import ShowProgress

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from heedful.base.packed import IGNORED
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.sliding_windows import SlidingWindows
 from heedful.data.token_store import TokenStore
 from heedful.models.networks import LanguageModel
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.nn.losses.cross_entropy import label_log_probabilities
-from heedful.packed import IGNORED
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.token_scores import TokenScores
 
 

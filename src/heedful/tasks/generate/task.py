@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from heedful.config.checks import carries_state
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.model.language import RecurrentDecoderTable, TransformerDecoderTable
+from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable, TransformerDecoderTable
 from heedful.config.recipe import Recipe
-from heedful.config.rules.generate import GENERATE, carries_state, language_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.streams import Streams
 from heedful.data.batches.windows import WindowFeed
@@ -22,15 +23,17 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
 from heedful.tasks.generate.model import TextGenerator, read_generator
+from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.generate.validation import LanguageValidator
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
+from heedful.tasks.shared.task import Task
 from heedful.training.objectives import NextToken
 from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation
 
 
-class GenerateTask:
+class GenerateTask(Task):
     """Predicts the next token of texts."""
 
     rules: TaskRules = GENERATE
@@ -41,7 +44,7 @@ class GenerateTask:
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> NextToken | TruncatedBackPropagation:
         """Make the objective that training minimises."""
-        decoder = language_model(recipe).decoder
+        decoder = model_of(recipe, LanguageModelTable).decoder
         if not carries_state(recipe):
             return NextToken(recipe.label_smoothing)
         assert isinstance(decoder, RecurrentDecoderTable)
@@ -68,7 +71,7 @@ class GenerateTask:
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
-        decoder, data = language_model(recipe).decoder, recipe.data
+        decoder, data = model_of(recipe, LanguageModelTable).decoder, recipe.data
         if carries_state(recipe):
             return StaticShape(_streams(recipe) * data.max_length, _streams(recipe), data.max_length)
         if not isinstance(decoder, TransformerDecoderTable):

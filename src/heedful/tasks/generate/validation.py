@@ -7,7 +7,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 from heedful.tasks.generate.predicted_text import predicted_text
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.shared.validation_scores import metric_first
+from heedful.tasks.shared.validation import metric_first
 
 
 class LanguageValidator:

@@ -8,16 +8,16 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Images
 from heedful.data.images.questions.batches import AskedImages
+from heedful.explain.capture import Capture, capture_weights
+from heedful.explain.explanation import AttentionWeights, Explanation, TokenSequence
+from heedful.explain.gradients import explain_by_gradients
+from heedful.explain.images import ExplainedImage
+from heedful.explain.texts import only_used
 from heedful.models.images import ImageAnswerer
 from heedful.models.networks import Classifier
-from heedful.packed import Images
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.capture import Capture, capture_weights
-from heedful.tasks.shared.explaining.explanation import AttentionWeights, Explanation, TokenSequence
-from heedful.tasks.shared.explaining.gradients import explain_by_gradients
-from heedful.tasks.shared.explaining.images import ExplainedImage
-from heedful.tasks.shared.explaining.texts import only_used
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel
 
 

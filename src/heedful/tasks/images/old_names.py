@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from heedful.arguments import warn_of_old_name
+from heedful.base.arguments import warn_of_old_name
 from heedful.config.corpora.old_names import OLD_KEYS
 
 Kind = TypeVar("Kind", bound=type)

@@ -8,16 +8,16 @@ from typing import Final, Protocol, Self, Unpack
 
 import numpy as np
 
+from heedful.base.errors import UserError, counted
+from heedful.base.trees import Tree, clean, escape_brackets
 from heedful.data.corpora.trees import check_words, tree_of_line
 from heedful.decode.search import ProgressCallback
-from heedful.errors import UserError, counted
 from heedful.metrics.bracketing import SHORT, BracketScores, score_trees
 from heedful.metrics.edits import Floats
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScore, ItemScores, Score, f1_of_sums, finite_scores, mean_score, percent_of_sums
 from heedful.tasks.parse.options import ParseOptions
 from heedful.tasks.parse.parse import Parse
-from heedful.trees import Tree, clean, escape_brackets
 
 _BY_EVALB: Final = "labelled brackets, by evalb's rules"
 

@@ -8,28 +8,27 @@ from typing import Self, Unpack, cast, overload
 import torch
 from torch import nn
 
-from heedful.arguments import check_flag, check_path, check_several, check_text, check_texts, check_whole
-from heedful.config.rules.parse import PARSE, leaves_of
+from heedful.base.arguments import check_flag, check_path, check_several, check_text, check_texts, check_whole
+from heedful.base.errors import UserError, by_caller, memory_faults, option, suggestion
+from heedful.base.trees import Tree, escape_brackets
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries
 from heedful.decode.search import ProgressCallback, search
 from heedful.decode.settings import SearchSettings
-from heedful.errors import UserError, by_caller, memory_faults, option, suggestion
+from heedful.explain.explanation import Explanation, SearchNode
+from heedful.explain.generators import explain_pair, explain_search
+from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.parse.evaluation import ParseEvaluation, evaluate_parser, trees_of_rows
 from heedful.tasks.parse.options import ParseOptions
 from heedful.tasks.parse.parse import BLANK
 from heedful.tasks.parse.parse import Parse as Parse
+from heedful.tasks.parse.rules import PARSE, leaves_of
 from heedful.tasks.parse.tree_codec import TreeCodec
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation, SearchNode
-from heedful.tasks.shared.explaining.generators import explain_pair
-from heedful.tasks.shared.explaining.searching import explain_search
-from heedful.tasks.shared.explaining.swapping import explain_swapped
-from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
@@ -37,7 +36,6 @@ from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchR
 from heedful.tasks.shared.sequences.text_codec import TextCodec
 from heedful.tasks.shared.shown_options import options_of, show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
-from heedful.trees import Tree, escape_brackets
 
 
 class Parser(LoadedModel[EncoderDecoder]):

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from heedful.trees import Tree
+from heedful.base.trees import Tree
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from heedful.base.trees import Tree
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.recipe import Recipe
-from heedful.config.rules.parse import PARSE
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.trees import read_trees
 from heedful.data.prepare.prepared import Prepared
@@ -16,12 +16,12 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.parse.evaluation import ParseEvaluation, checked_tree, evaluate_parser
 from heedful.tasks.parse.model import Parser
+from heedful.tasks.parse.rules import PARSE
 from heedful.tasks.parse.validation import ParseValidator
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.sequences.loading import read_sequence_models
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
-from heedful.trees import Tree
 
 
 class ParseTask(SequenceTask):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from heedful.base.trees import Tree
 from heedful.config.corpora.trees import TreeCorpus
 from heedful.data.corpora.trees import read_trees
 from heedful.data.epochs.plan import spread
@@ -13,8 +14,7 @@ from heedful.models.networks import EncoderDecoder
 from heedful.tasks.parse.evaluation import evaluate_parser
 from heedful.tasks.parse.model import Parser
 from heedful.tasks.shared.sequences.sequence_validation import SequenceValidator
-from heedful.tasks.shared.validation_scores import some_outputs
-from heedful.trees import Tree
+from heedful.tasks.shared.validation import some_outputs
 
 
 class ParseValidator(SequenceValidator):

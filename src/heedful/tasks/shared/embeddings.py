@@ -13,7 +13,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from heedful.arguments import check_flag, check_texts, check_whole
+from heedful.base.arguments import check_flag, check_texts, check_whole
+from heedful.base.errors import UserError, suggestion
+from heedful.base.packed import Layout, Nested, Packed
 from heedful.config.model.any import text_encoder
 from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.recipe import Recipe
@@ -27,16 +29,14 @@ from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.line_breaks import encode_running_text
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, suggestion
 from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.networks import LanguageEncoder, LanguageModel, reader_of
 from heedful.models.protocols import Decoder
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.nn.layers.pooling import POOLS
-from heedful.packed import Layout, Nested, Packed
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.shown_options import Option, show_options
 

@@ -7,12 +7,12 @@ from typing import Generic, Self
 import torch
 from torch import nn
 
+from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
+from heedful.explain.silencing import Head, silence_heads
 from heedful.models.bundle import Bundle, NetworkType
 from heedful.models.networks import precision_of
-from heedful.tasks.shared.explaining.silencing import Head, silence_heads
 from heedful.tasks.shared.placement import Placement
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import nn
 
-from heedful.devices import PRECISIONS, choose_device, has_bfloat16
-from heedful.errors import UserError
+from heedful.base.devices import PRECISIONS, choose_device, has_bfloat16
+from heedful.base.errors import UserError
 from heedful.models.networks import set_precision, store_in
 
 

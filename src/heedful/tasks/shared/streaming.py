@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 CHUNK: Final = 1000  # number of items of a stream that are answered together
 

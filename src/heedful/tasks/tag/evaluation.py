@@ -8,10 +8,10 @@ from typing import Protocol, Self
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.columns import one_column
+from heedful.base.columns import one_column
+from heedful.base.errors import UserError, counted
+from heedful.base.label_schemes import first_forbidden, scheme_of
 from heedful.data.corpora.tagged import TaggedText, label_numbers
-from heedful.errors import UserError, counted
-from heedful.label_schemes import first_forbidden, scheme_of
 from heedful.metrics.label_spans import SpanCounts
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScores, Score, finite_scores

@@ -8,12 +8,12 @@ import torch
 from heedful.data.batches.tagged import TaggedCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.explain.capture import capture_weights
+from heedful.explain.explanation import Explanation, ShowsPieces, TokenPrediction, TokenSequence
+from heedful.explain.gradients import explain_by_gradients
+from heedful.explain.texts import explain_reading
 from heedful.models.networks import WordClassifier
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.capture import capture_weights
-from heedful.tasks.shared.explaining.explanation import Explanation, ShowsPieces, TokenPrediction, TokenSequence
-from heedful.tasks.shared.explaining.gradients import explain_by_gradients
-from heedful.tasks.shared.explaining.texts import explain_reading
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.tag.scoring import decide_labels, label_probabilities
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.columns import align_columns, one_column
-from heedful.label_schemes import mark_spans
+from heedful.base.columns import align_columns, one_column
+from heedful.base.label_schemes import mark_spans
 from heedful.metrics.classification import ClassificationResult
 from heedful.metrics.edits import Floats
 from heedful.metrics.label_spans import LabelResult, SpanCounts

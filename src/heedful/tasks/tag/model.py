@@ -9,28 +9,29 @@ from typing import Self, overload
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.arguments import check_path, check_several, check_text, check_whole
-from heedful.config.rules.tag import TAG, tagger_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.base.arguments import check_path, check_several, check_text, check_whole
+from heedful.base.errors import UserError
+from heedful.config.model.token_heads import TaggerModel
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows
 from heedful.data.corpora.tagged import TaggedText, tagged_text
 from heedful.data.prepare.tagged import WordPieces, tagged_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
+from heedful.explain.explanation import Explanation
+from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import WordClassifier
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation
-from heedful.tasks.shared.explaining.swapping import explain_swapped
-from heedful.tasks.shared.explaining.texts import refuse_blank
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.tag.evaluation import TagEvaluation, evaluate_tagger
 from heedful.tasks.tag.explaining import explain_tags
+from heedful.tasks.tag.rules import TAG
 from heedful.tasks.tag.scoring import decide_labels, label_probabilities, scores_of
 from heedful.tasks.tag.tagging import Tagging
 
@@ -148,7 +149,7 @@ class Tagger(Embeds[WordClassifier]):
 
     def store(self, texts: Sequence[TaggedText]) -> TokenStore:
         """Tokenize normalised sentences as in training; a long one becomes several rows."""
-        letters = tagger_model(self.recipe).letters is not None
+        letters = model_of(self.recipe, TaggerModel).letters is not None
         return TokenStore(tagged_streams(texts, self._words, self.recipe.data.max_length, letters=letters))
 
     def _tagged(self, sentences: Sequence[tuple[str, ...]]) -> list[Tagging]:

@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.tagged import TaggedCollator
 from heedful.data.epochs.plan import Indices, batches_by_length
@@ -16,7 +17,6 @@ from heedful.data.token_store import TokenStore
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
 from heedful.nn.crf import LinearChain
-from heedful.packed import Packed
 
 Scores = Sequence[Float[Tensor, "W C"]]  # of the words of each sentence
 

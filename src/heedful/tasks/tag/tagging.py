@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from heedful.label_schemes import mark_spans
+from heedful.base.label_schemes import mark_spans
 from heedful.metrics.label_spans import spans_of
 
 

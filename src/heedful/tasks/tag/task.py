@@ -9,10 +9,11 @@ import torch
 
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.letters import RecurrentLettersTable
+from heedful.config.model.token_heads import TaggerModel
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
-from heedful.config.rules.tag import TAG, tagger_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.tagged import TaggedCollator, TaggedFeed
 from heedful.data.corpora.tagged import read_tagged
@@ -25,15 +26,17 @@ from heedful.models.networks import WordClassifier
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import static_layout
+from heedful.tasks.shared.task import Task
 from heedful.tasks.tag.evaluation import TagEvaluation, evaluate_tagger
 from heedful.tasks.tag.model import Tagger, read_tagger
+from heedful.tasks.tag.rules import TAG
 from heedful.tasks.tag.validation import TaggerValidator
 from heedful.training.objectives import LabelSequences, WordLabels
 
 _SHORTEST: Final = 16  # tokens: batches of sentences that are all shorter leave some of the budget unused
 
 
-class TagTask:
+class TagTask(Task):
     """Labels the words of sentences."""
 
     rules: TaskRules = TAG
@@ -46,7 +49,7 @@ class TagTask:
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> WordLabels | LabelSequences:
         """Make the objective that training minimises."""
-        return LabelSequences() if tagger_model(recipe).crf else WordLabels(recipe.label_smoothing)
+        return LabelSequences() if model_of(recipe, TaggerModel).crf else WordLabels(recipe.label_smoothing)
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> TaggedFeed:
         """Make the training batches. Which sentences share a batch does not depend on the device."""
@@ -64,7 +67,7 @@ class TagTask:
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
-        model = tagger_model(recipe)
+        model = model_of(recipe, TaggerModel)
         encoder = model.encoder
         if not isinstance(encoder, TransformerStack) or isinstance(model.letters, RecurrentLettersTable):
             return None

@@ -9,7 +9,7 @@ from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.shared.validation_scores import metric_first
+from heedful.tasks.shared.validation import metric_first
 from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.scoring import decide_labels, label_loss, scores_of
 

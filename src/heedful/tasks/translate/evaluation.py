@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Protocol, Self, Unpack
 
-from heedful.arguments import check_one_each
-from heedful.columns import one_line
+from heedful.base.arguments import check_one_each
+from heedful.base.columns import one_line
+from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.decode.search import ProgressCallback
-from heedful.errors import UserError
 from heedful.metrics.edits import Reference, uniform, variants_of
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs

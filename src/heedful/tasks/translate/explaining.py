@@ -4,17 +4,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Protocol, Unpack, cast
 
-from heedful.arguments import check_flag, check_text
+from heedful.base.arguments import check_flag, check_text
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.query import text_queries
+from heedful.explain.explanation import Explanation, SearchNode
+from heedful.explain.generators import explain_pair, explain_search
+from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation, SearchNode
-from heedful.tasks.shared.explaining.generators import explain_pair
-from heedful.tasks.shared.explaining.searching import explain_search
-from heedful.tasks.shared.explaining.swapping import explain_swapped
-from heedful.tasks.shared.explaining.texts import refuse_blank
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.sequences.loading import scorer_of
 from heedful.tasks.shared.sequences.search_options import SearchOptions, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec

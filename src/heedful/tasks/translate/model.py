@@ -8,9 +8,9 @@ from typing import Self, Unpack, overload
 import torch
 from torch import nn
 
-from heedful.arguments import check_one_each, check_path, check_several, check_texts, check_whole
-from heedful.config.rules.task_rules import TaskRules
-from heedful.config.rules.translate import TRANSLATE
+from heedful.base.arguments import check_one_each, check_path, check_several, check_texts, check_whole
+from heedful.base.errors import UserError, by_caller, memory_faults
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows
 from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.planner import WordPlanner
@@ -18,13 +18,12 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
 from heedful.decode.scorer import Scorer
 from heedful.decode.search import ProgressCallback
-from heedful.errors import UserError, by_caller, memory_faults
+from heedful.explain.explanation import Explanation
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
@@ -37,6 +36,7 @@ from heedful.tasks.translate.alignment import Alignment, align
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.explaining import ExplainOptions, explain_translation
 from heedful.tasks.translate.reranking import Reranked, rerank_one
+from heedful.tasks.translate.rules import TRANSLATE
 from heedful.tasks.translate.scoring import PairScore, refuse_long_side, score_tokens
 from heedful.tasks.translate.translation import BLANK
 from heedful.tasks.translate.translation import Translation as Translation

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, TypeVar
 
-from heedful.arguments import check_number, check_one_each, check_text, check_texts
+from heedful.base.arguments import check_number, check_one_each, check_text, check_texts
+from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.decode.penalties import LengthPenalty
-from heedful.errors import UserError
 from heedful.tasks.shared.sequences.search_options import PENALTIES
 from heedful.tasks.translate.scoring import PairScore
 

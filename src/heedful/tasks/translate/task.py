@@ -6,8 +6,7 @@ from typing import Any
 
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
-from heedful.config.rules.translate import TRANSLATE
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.pairs import read_references
 from heedful.data.prepare.prepared import Prepared
 from heedful.models.bundle import Bundle
@@ -17,6 +16,7 @@ from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator, read_translators
+from heedful.tasks.translate.rules import TRANSLATE
 from heedful.tasks.translate.validation import TranslationValidator
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from heedful.base.errors import UserError
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.decode.constraints.words.boundaries import at_boundary
-from heedful.errors import UserError
 
 
 def read_terms(path: str | Path) -> dict[str, str]:

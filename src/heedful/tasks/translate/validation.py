@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 
+from heedful.base.errors import UserError
 from heedful.data.corpora.pairs import is_blank, read_references
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
 from heedful.metrics.edits import Reference, uniform, variants_of
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.summed_metrics import METRICS, MetricName
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.sequences.sequence_validation import SequenceValidator
-from heedful.tasks.shared.validation_scores import some_outputs
+from heedful.tasks.shared.validation import some_outputs
 from heedful.tasks.translate.evaluation import compare
 from heedful.tasks.translate.model import Translator
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from heedful.base.errors import UserError
 from heedful.decode.constraints.factories import words
 from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.boundaries import occurs
@@ -11,7 +12,6 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
 from heedful.decode.search import ProgressCallback, search
-from heedful.errors import UserError
 from heedful.tasks.shared.sequences.search_options import SearchRequest
 from heedful.tasks.shared.sequences.text_codec import TextCodec
 from heedful.tasks.translate.terms import Terms, one_space

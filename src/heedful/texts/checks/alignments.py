@@ -7,12 +7,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Layout, Packed
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.distributions import Sigmoid, entmax15, normalised_sigmoid, softmax, sparsemax
 from heedful.nn.alignments.networks import Additive
 from heedful.nn.alignments.table import make_alignment
 from heedful.nn.recurrent.attention import RecurrentAttention
-from heedful.packed import Layout, Packed
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
 _WIDTH, _QUERIES, _KEYS = 4, 2, 3

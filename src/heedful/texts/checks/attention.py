@@ -6,11 +6,11 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.alignments.distributions import Hard, softmax
 from heedful.nn.alignments.products import ScaledDot
 from heedful.nn.attention.explicit import attend
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.packed import Layout
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
 _TOKENS, _WIDTH, _HEADS = 3, 8, 2

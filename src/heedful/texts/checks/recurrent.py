@@ -10,17 +10,17 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.recurrent import RecurrentModel
-from heedful.models.build.language import build_language_model
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.language import build_language_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import LanguageModel
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.nn.layers.linear import Linear
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.gradient_norms import gradients_by_distance
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
-from heedful.packed import Layout, Packed
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
 _STEPS, _INPUTS, _WIDTH = 4, 3, 4

@@ -6,11 +6,12 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.config.model.bert import BertModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.build.depth import decoder_scales, encoder_scales
-from heedful.models.build.encoder_only import build_masked_model
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.depth import decoder_scales, encoder_scales
+from heedful.models.from_recipe.encoder_only import build_masked_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
@@ -19,7 +20,6 @@ from heedful.nn.layers.feedforward import FeedForward
 from heedful.nn.layers.linear import LayerNorm
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.layers.residual import Residual
-from heedful.packed import Layout, Packed
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
 _TOKENS, _WIDTH = 3, 4

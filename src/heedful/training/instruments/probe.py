@@ -13,11 +13,11 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.data.epochs.loader import RowFeed, TrainingFeed
 from heedful.data.epochs.redrawn import RedrawnFeed
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
-from heedful.packed import Layout
 from heedful.training.instruments.parts import layer_of
 from heedful.training.objectives import Objective, StatefulObjective
 

@@ -6,8 +6,8 @@ from typing import Any, assert_never
 import torch
 from torch import nn
 
+from heedful.base.errors import UserError
 from heedful.config.train.optimizers import Adagrad, Adam, AdamW, AnyOptimizer, Muon, RAdam, RmsProp, Sgd
-from heedful.errors import UserError
 from heedful.nn.layers.embedding import outer_parameters
 from heedful.training.optimizers.moving_average import AVERAGE
 from heedful.training.optimizers.muon import MuonWithAdamW

@@ -4,7 +4,7 @@ from typing import Literal
 
 from torch import nn
 
-from heedful.errors import UserError, counted
+from heedful.base.errors import UserError, counted
 from heedful.models.networks import LanguageModel, reader_of
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder

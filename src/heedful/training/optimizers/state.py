@@ -7,7 +7,7 @@ from typing import Any, Final, cast
 import torch
 from torch import Tensor, nn
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.training.optimizers.moving_average import AVERAGE
 from heedful.training.optimizers.muon import MuonWithAdamW
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import nn
 
+from heedful.base.errors import UserError
 from heedful.config.train.table import Train
-from heedful.errors import UserError
 from heedful.training.objectives import Objective, PredictiveObjective
 from heedful.training.remedies.distillation import Distilled
 from heedful.training.remedies.r_drop import RDrop

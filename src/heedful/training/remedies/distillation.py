@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch import nn
 
+from heedful.base.errors import UserError
+from heedful.base.files import expand_user, read_bytes
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.train.table import Distillation
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.files import expand_user, read_bytes
 from heedful.models.bundle import WEIGHTS, read_bundle, read_description
 from heedful.training.objectives import PredictiveObjective, Sums
 

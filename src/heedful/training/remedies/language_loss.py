@@ -3,12 +3,12 @@
 from jaxtyping import Int
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Packed
 from heedful.data.batches.texts import TextBatch
 from heedful.data.tokenize.tokenizer import PAD
 from heedful.models.networks import Classifier, LanguageEncoder
 from heedful.nn.losses.predictions import JointPrediction, TokenPrediction
 from heedful.nn.per_sentence import ends_of_sentences
-from heedful.packed import IGNORED, Packed
 from heedful.training.objectives import OneLabel, PredictiveObjective, Sums, token_loss
 
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.reading.toml import toml_document
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.config.reading.written_recipes import DATA, SHIPPED, complaints, load, recipe_file
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
@@ -15,7 +16,6 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe
 from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import Noam
-from heedful.errors import UserError
 
 # --- finding and reading ----------------------------------------------------------------------------------------------
 

@@ -3,10 +3,10 @@
 import pytest
 from tests.unit.config.reading.written_recipes import DATA, complaints, load, recipe_file
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus, TsvCorpus
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.schedules import Linear
-from heedful.errors import UserError
 
 # --- overrides --------------------------------------------------------------------------------------------------------
 

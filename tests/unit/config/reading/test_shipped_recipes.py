@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading import shipped_recipes as recipes
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipe, shipped_recipes, summary
 from heedful.config.train.optimizers import Adam
-from heedful.errors import UserError
 
 NAMES = sorted(shipped_recipes())
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError, on_command_line
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError, on_command_line
 
 DATA = '[data]\ntrain = { source = "a.en", target = "a.de" }\n'
 SHIPPED = "transformer-base-wmt14"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 
 PAIR = '{ source = "a.en", target = "a.de" }'
 LABELLED = '{ tsv = "a.tsv", text = 2, label = 1 }'

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from tests.reading_models import BERT, TRANSFORMER, reader_recipe
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
-from heedful.errors import UserError
 
 REPORTS = {"builtin": "reports"}
 

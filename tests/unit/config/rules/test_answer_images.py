@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.image_questions import BuiltinImageQuestions, CsvImageQuestions
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 
 SCENES = {"builtin": "scenes", "questions": 4}
 RECURRENT = {"family": "recurrent"}

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 
 RECURRENT = {"family": "recurrent", "width": 32}
 

@@ -3,7 +3,7 @@
 import pytest
 from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, PAIR, RUNNING, complaint, load
 
-from heedful.config.rules.remedies import check_remedies
+from heedful.config.checks import check_remedies
 
 R_DROP = "[train]\nr_drop = 5"
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, PAIR, RUNNING, complaint, load
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import load_recipe
 from heedful.config.tasks import TASKS, find_rules, refuse_evaluation_option
-from heedful.errors import UserError
 
 # --- metrics ----------------------------------------------------------------------------------------------------------
 

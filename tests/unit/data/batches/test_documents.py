@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.examples import examples
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED, Nested, Packed
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.texts import Cut, TextBatch, TextFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import END
-from heedful.errors import UserError
-from heedful.packed import IGNORED, Nested, Packed
 
 CUTS: tuple[Cut, ...] = get_args(Cut)
 Document = list[list[int]]  # the words of its sentences

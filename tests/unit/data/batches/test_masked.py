@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor
 
+from heedful.base.packed import IGNORED
 from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed, some_inputs, validation_feed
 from heedful.data.batches.stretches import Runs, Spans
 from heedful.data.epochs.loader import Loader, TrainingFeed
 from heedful.data.token_store import TokenStore
-from heedful.packed import IGNORED
 
 MASK, VOCABULARY = 4, range(10, 900)
 BEGIN, END = 1, 2

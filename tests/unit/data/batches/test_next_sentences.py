@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.errors import UserError
 from heedful.data.batches import next_sentences as module
 from heedful.data.batches.next_sentences import SentencePairs
 from heedful.data.batches.stretches import Spans, plan_spans
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
 
 Documents = list[list[int]]  # the lengths of their sentences
 

@@ -6,11 +6,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.pairs import PairBatch, collate, costs_of, pair_costs
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.packed import IGNORED, Packed
 
 sentence = st.lists(st.integers(4, 99), min_size=1, max_size=7)
 corpus = st.lists(st.tuples(sentence, sentence), min_size=1, max_size=12)

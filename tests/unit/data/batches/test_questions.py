@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
+from heedful.base.packed import IGNORED
 from heedful.data.batches.questions import QuestionCollator
 from heedful.data.token_store import TokenStore
-from heedful.packed import IGNORED
 
 FIRST = TokenStore.of(question=[[5, 6], [7]], text=[[8, 9, 10], [11]], answer=[[1, 2], []])
 SECOND = TokenStore.of(question=[[12]], text=[[13, 14]], answer=[[0, 0]])

@@ -5,12 +5,12 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.shared.examples import examples
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.streams import StreamBatch, Streams
 from heedful.data.epochs.loader import Feed, Loader, TrainingFeed
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.errors import UserError
-from heedful.packed import IGNORED, Packed
 
 
 @given(size=st.integers(2, 60), rows=st.integers(1, 9), length=st.integers(1, 70))

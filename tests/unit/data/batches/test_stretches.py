@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.errors import UserError
 from heedful.data.batches.stretches import SingleStretches, Spans, plan_spans
 from heedful.data.token_store import Ragged, TokenStore
-from heedful.errors import UserError
 
 Documents = list[list[int]]  # the lengths of their sentences
 

@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heedful.base.packed import IGNORED
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.tagged import TaggedCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.packed import IGNORED
 
 STORES = [
     TokenStore.of(text=[[5, 6, 7], [8]], words=[[2, 1], [1]], label=[[0, 1], [2]], part=[[0], [0]]),

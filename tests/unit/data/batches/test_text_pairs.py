@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.base.packed import IGNORED
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.text_pairs import PairedTextCollator
 from heedful.data.batches.texts import Cut
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.packed import IGNORED
 
 TEXTS = [[5, 6, 7, 8, 9], [10, 4], [11], []]
 SECONDS = [[4], [5, 6, 7, 8, 9, 10], [9, 9], [10, 11]]

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.examples import examples
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import Cut, TextBatch, TextCollator, TextFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.errors import UserError
-from heedful.packed import IGNORED, Packed
 
 CUTS: tuple[Cut, ...] = get_args(Cut)
 CLASSES = 4

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.sliding_windows import SlidingWindows
 from heedful.data.batches.windows import Borders, WindowBatch, WindowFeed
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.errors import UserError
-from heedful.packed import IGNORED
 
 TEXTS = [[BEGIN, 5, 6, 7, END], [BEGIN, END], [BEGIN, *range(10, 30), END], [BEGIN, 8, END]]
 PREDICTED = sorted(token for text in TEXTS for token in text[1:])

@@ -8,12 +8,12 @@ from itertools import islice
 
 import pytest
 
-from heedful.checks.data import check_data
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import BuiltinCorpus
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.builtin.dates import FIRST, LAST, SHORT_YEARS, date_pairs, part_of, years_said
 from heedful.data.corpora.pairs import read_pairs
-from heedful.errors import UserError
+from heedful.doctor.corpora.data import check_data
 
 PARTS = ("train", "valid", "test")
 IN_DIGITS = (

@@ -18,6 +18,7 @@ from tests.unit.data.builtin.english_spanish_sentences import (
     says,
 )
 
+from heedful.base.errors import UserError
 from heedful.data.builtin.english_spanish import (
     EXAMPLES,
     MAX_WORDS,
@@ -46,7 +47,6 @@ from heedful.data.builtin.english_spanish_lexicon import (
     VERBS,
     Verb,
 )
-from heedful.errors import UserError
 
 
 @pytest.mark.wide

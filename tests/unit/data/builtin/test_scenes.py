@@ -8,9 +8,9 @@ from itertools import islice
 import numpy as np
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.data.builtin.scenes import COLOURS, HELD_OUT, NUMBERS, SHAPES, SIZES, Scene, Thing, scenes
 from heedful.data.builtin.scenes_drawing import BACKGROUND, PAINT, RADII, coverage, draw_scene
-from heedful.errors import UserError
 
 COUNT = 300
 

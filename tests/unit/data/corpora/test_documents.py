@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.texts import AnyTexts, JsonlTexts, PlainTexts, TsvTexts
 from heedful.data.corpora.documents import read_documents
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError
 
 WIKITEXT = Path(__file__).parents[5] / "shared/data/wikitext2"
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from heedful.config.rules.classify import CLASSIFY
-from heedful.config.rules.task_rules import TaskRules
-from heedful.config.rules.translate import TRANSLATE
+from heedful.base.errors import UserError
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
-from heedful.errors import UserError
+from heedful.tasks.classify.rules import CLASSIFY
+from heedful.tasks.translate.rules import TRANSLATE
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heedful.config.rules.classify import CLASSIFY
-from heedful.config.rules.fill import FILL
-from heedful.config.rules.task_rules import TaskRules
-from heedful.config.rules.translate import TRANSLATE
+from heedful.base.errors import UserError
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
-from heedful.errors import UserError
+from heedful.tasks.classify.rules import CLASSIFY
+from heedful.tasks.fill.rules import FILL
+from heedful.tasks.translate.rules import TRANSLATE
 
 
 class Frame:

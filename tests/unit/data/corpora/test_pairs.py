@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.pairs import is_blank, read_pairs
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError
 
 TATOEBA = Path(__file__).parents[5] / "shared" / "data" / "tatoeba" / "spa-eng.zip"
 

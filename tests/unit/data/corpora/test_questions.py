@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
 from heedful.config.corpora.texts import TsvTexts
 from heedful.data.corpora.questions.question import Question
 from heedful.data.corpora.questions.reading import read_questions
-from heedful.errors import UserError
 
 TEXT = "Clara found two maps in the cave. 🗺️ The cave is old."
 ROW = {"question": "Where?", "text": TEXT, "answer": "the cave"}

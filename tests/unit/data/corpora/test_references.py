@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from heedful.checks.data import check_data
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import JsonlCorpus, TextCorpus, TsvCorpus
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.rules.translate import TRANSLATE
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.in_memory import spool
 from heedful.data.corpora.pairs import read_pairs, read_references
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError
+from heedful.doctor.corpora.data import check_data
+from heedful.tasks.translate.rules import TRANSLATE
 
 
 @pytest.fixture

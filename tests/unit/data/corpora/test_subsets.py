@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.texts import TsvTexts
 from heedful.data.corpora.subsets import choose
-from heedful.errors import UserError
 
 TEXTS = [f"text {number}" for number in range(500)]
 

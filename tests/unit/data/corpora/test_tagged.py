@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, TsvTexts
 from heedful.data.corpora.tagged import TaggedText, label_numbers, read_tagged, tagged_text
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError
 
 DOG = TaggedText(("A", "dog", "barks"), ("DT", "NN", "VBZ"))
 HASH = TaggedText(("#", "1"), ("SYM", "CD"))

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.corpora.texts import JsonlTexts, PlainTexts, TsvTexts
@@ -16,7 +17,6 @@ from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.texts import Text, read_texts
 from heedful.data.text_form import TextForm
-from heedful.errors import UserError
 
 IMDB = Path(__file__).parents[5] / "shared" / "data" / "imdb" / "train.tsv.gz"
 

@@ -5,6 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.tokenizer import Bpe, ByteBpe, Words
 from heedful.data.batches.pairs import PairBatch, PairFeed
 from heedful.data.epochs.bpe_dropout import Merges, Redrawing, Symbols, merge
@@ -13,7 +14,6 @@ from heedful.data.epochs.redrawn import EpochStores, RedrawnFeed
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.errors import UserError
 
 TEXTS = [
     "the lower the newest of the widest lowest towers, they're slower!",

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from tests.shared.patience import PATIENCE
 
+from heedful.base.errors import UserError
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.pairs import PairBatch, PairFeed
 from heedful.data.epochs.loader import Loader, MicroBatch, TrainingFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
 
 RANDOM = np.random.default_rng(3)
 SENTENCES = [RANDOM.integers(4, 50, RANDOM.integers(1, 9)).tolist() for _ in range(60)]

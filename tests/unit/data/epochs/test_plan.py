@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.examples import examples
 
+from heedful.base.errors import UserError
 from heedful.data.epochs import plan as module
 from heedful.data.epochs.plan import Costs, Counts, Indices, batches_by_length, plan
-from heedful.errors import UserError
 
 lengths = st.lists(st.tuples(st.integers(1, 30), st.integers(1, 30)), min_size=1, max_size=200)
 

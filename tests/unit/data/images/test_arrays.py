@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.data.images.arrays import as_images, as_labels, read_idx, read_npz
-from heedful.errors import UserError
 
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.builtin.scenes import scenes
@@ -16,7 +17,6 @@ from heedful.data.images.caption_batches import CaptionCollator
 from heedful.data.images.caption_stores import CaptionStore, prepare_captions
 from heedful.data.images.captions import read_captioned
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.errors import UserError
 
 ROWS = [("b.png", "two cats"), ("a.png", "a dog"), ("b.png", "cats"), ("a.png", " ")]
 

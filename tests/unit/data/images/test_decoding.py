@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from heedful.base.errors import UserError
 from heedful.data.images.decoding import Channels, Pixels, decode_image, fit_image, is_image_name, read_image
-from heedful.errors import UserError
 
 RED, BLUE = (200, 0, 0), (0, 0, 250)
 

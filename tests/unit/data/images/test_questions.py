@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.image_questions import (
     BuiltinImageQuestions,
     CsvImageQuestions,
@@ -20,7 +21,6 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.data.builtin.scenes import HELD_OUT
 from heedful.data.images.questions.reading import AskedImage, read_asked_images
 from heedful.data.images.questions.stores import prepare_image_questions
-from heedful.errors import UserError
 
 ROWS = [("a.png", "what ?", "x", "one"), ("b.png", "what ?", "y", "one"), ("a.png", "is it ?", "yes", "two")]
 

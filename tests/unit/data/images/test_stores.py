@@ -8,6 +8,8 @@ import pytest
 import torch
 from PIL import Image
 
+from heedful.base.errors import UserError
+from heedful.base.packed import IGNORED, Run
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
@@ -16,11 +18,9 @@ from heedful.data.images.encoded import EncodedPixels
 from heedful.data.images.stores import prepare_images
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_network
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.packed import IGNORED, Run
 from heedful.training.objectives import ImageClasses
 
 

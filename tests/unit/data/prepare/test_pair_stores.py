@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.shared.patience import PATIENCE
 
+from heedful.base.errors import MachineError, UserError
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.tokenizer import ByteBpe
@@ -28,7 +29,6 @@ from heedful.data.tokenize.pair_encoder import Encoder, Filters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.worker_pool import Workers
 from heedful.data.tokenize.worker_protocol import Frame
-from heedful.errors import MachineError, UserError
 
 TOKENIZER = train_tokenizer(ByteBpe(size=300), ["a dog sees a cat", "ein Hund sieht eine Katze"], ["de"])
 MAX_LENGTH = 10

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.prepare import pair_stores as tokenizing
@@ -15,7 +16,6 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import training as tokenizer_training
 from heedful.data.tokenize import training_sample as sampling
 from heedful.data.tokenize.pair_encoder import Filters
-from heedful.errors import UserError
 
 ENGLISH = ["a dog runs", "a cat sleeps", "", "the dog sees the cat", "one", "yes"]
 GERMAN = ["ein Hund rennt", "eine Katze schläft", "leer", "der Hund sieht die Katze", "eins zwei drei vier fünf", " "]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from tests.reading_models import reader_recipe, report_rows, write_rows
 
+from heedful.base.errors import UserError
 from heedful.data.prepare.questions import prepare_questions
-from heedful.errors import UserError
 
 LONG = "so " * 30 + "Ann lives in Rome now ."
 

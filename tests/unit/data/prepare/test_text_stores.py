@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from pydantic import TypeAdapter
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.texts import JsonlTexts, PlainTexts, TsvTexts
 from heedful.config.data import Data
@@ -21,7 +22,6 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.known_words import KnownWords
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.errors import UserError
 
 ANIMALS = "ant bee cat dog . Ant Bee Cat Dog"
 

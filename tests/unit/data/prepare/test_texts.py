@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.data.prepare import texts as module
@@ -16,7 +17,6 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import training as tokenizer_training
 from heedful.data.tokenize.tokenizer import MASK, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 
 
 def prepare_texts(

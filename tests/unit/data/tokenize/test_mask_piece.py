@@ -4,10 +4,10 @@ import json
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import BEGIN, END, MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.errors import UserError
 
 TEXTS = ["the cat sat", "the dog saw a <mask> and [MASK]", "unbelievable cats sat"] * 3
 KINDS: list[AnyTokenizer] = [

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.prepare.pairs import prepare
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer, tag_of
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.errors import UserError
 
 TEXTS = ["a dog runs", "ein Hund <2de> rennt", "<2de> <2fr> <2xx> tags", "un chien court"] * 3
 KINDS: list[AnyTokenizer] = [

@@ -11,10 +11,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.shared.patience import PATIENCE
 
+from heedful.base.errors import UserError
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, SPECIALS, UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.errors import UserError
 
 TEXTS = ["ein Hund rennt", "der Hund sieht den Ball", "<s> ist ein Tag </s> <unk>", "Höhe <pad> 123"] * 3
 KINDS: list[AnyTokenizer] = [

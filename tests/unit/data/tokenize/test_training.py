@@ -5,10 +5,10 @@ from string import ascii_letters
 import pytest
 from tests.shared.patience import PATIENCE
 
+from heedful.base.errors import UserError
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.errors import UserError
 
 WORDS = [
     "der",

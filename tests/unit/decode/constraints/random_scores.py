@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.frontiers.beam import Beam
@@ -13,7 +14,6 @@ from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.frontiers.sampling import Draws
 from heedful.decode.query import DrawStart
 from heedful.decode.settings import Sampling, SearchSettings
-from heedful.packed import Packed
 
 SAMPLES = 3
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from tests.unit.decode.constraints.random_scores import SAMPLES, Noise, frontier
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints.factories import make_constraints, penalise_repetition
 from heedful.decode.constraints.prefix import Prefix
@@ -21,7 +22,6 @@ from heedful.decode.loop import decode
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
 from heedful.decode.settings import SearchSettings
-from heedful.packed import Packed
 
 CPU = torch.device("cpu")
 WORDS = 8

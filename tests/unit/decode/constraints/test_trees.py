@@ -8,14 +8,14 @@ import pytest
 import torch
 from tests.unit.decode.constraints.random_scores import Noise, search_of
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
+from heedful.base.trees import from_sequence
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.tokens import Never
 from heedful.decode.constraints.trees import Brackets, TreeTokens
 from heedful.decode.loop import decode
 from heedful.decode.scorer import Scorer
-from heedful.errors import UserError
-from heedful.packed import Packed
-from heedful.trees import from_sequence
 
 CPU = torch.device("cpu")
 TOKENS, VOCABULARY = TreeTokens(opening=(4, 5), closing=(6, 7), words=(8,)), 10

@@ -14,7 +14,7 @@ from heedful.decode.query import Query, text_queries
 from heedful.decode.scorer import SingleModel
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.search import SlotSearch
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.kernels import without_kernels
 

@@ -3,13 +3,13 @@
 import pytest
 import torch
 
+from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.decode.slots import encoder as static_encoding
 from heedful.decode.slots.encoder import StaticEncoding
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision
 from heedful.models.transformer.encoder import TransformerEncoder
-from heedful.packed import Packed
 
 CPU = torch.device("cpu")
 

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.unit.decode.slots.small_searches import VOCABULARY, assert_the_same, model_of, queries_of, sources_of
 
+from heedful.base.errors import UserError
 from heedful.config.tokenizer import Bpe
 from heedful.data.tokenize.tokenizer import END
 from heedful.data.tokenize.training import train_tokenizer
@@ -20,7 +21,6 @@ from heedful.decode.query import Query
 from heedful.decode.search import search
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.decode.slots.search import SlotSearch
-from heedful.errors import UserError
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.kernels import without_kernels
 

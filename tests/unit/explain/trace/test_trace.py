@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 import heedful
+from heedful.base.packed import Packed
 from heedful.explain.trace.attention import AttentionTrace, trace_attention
 from heedful.explain.trace.cells import trace_cell
 from heedful.explain.trace.page import attention_page, cell_page
 from heedful.explain.trace.shown import show_attention, show_cell
 from heedful.models.recurrent.encoder import RecurrentEncoder
-from heedful.packed import Packed
 
 BUNDLES = Path(__file__).parents[3] / "golden/bundles"
 TEXT = "the dog sees the tree."

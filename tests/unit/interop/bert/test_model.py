@@ -17,10 +17,10 @@ from torch import Tensor
 from transformers import BertForMaskedLM, BertForSequenceClassification
 from transformers import BertModel as TheirBertModel
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.model.bert import BertModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
-from heedful.errors import UserError
 from heedful.interop.bert.model import read_bert
 from heedful.interop.model_folder import open_folder
 from heedful.models.bundle import Bundle

@@ -14,8 +14,8 @@ from tokenizers import Tokenizer as Library
 from transformers import BertTokenizer
 from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegacy
 
+from heedful.base.errors import UserError
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
-from heedful.errors import UserError
 from heedful.interop.bert.vocabulary import BertVocabulary, read_vocabulary
 from heedful.interop.model_folder import open_folder
 

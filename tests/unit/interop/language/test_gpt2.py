@@ -14,10 +14,10 @@ from safetensors.torch import load_file, save_file
 from tests.unit.interop.language.language_folders import write_gpt2
 from tests.unit.interop.marian_folders import Change
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
-from heedful.errors import UserError
 from heedful.interop.gpt2.model import read_gpt2
 from heedful.interop.importing import import_model
 from heedful.interop.model_folder import open_folder

@@ -12,8 +12,8 @@ from tests.unit.interop.language.language_folders import BEGIN_OF_TEXT, END_OF_T
 from tests.unit.interop.marian_folders import Change
 from tokenizers import Tokenizer as Library
 
+from heedful.base.errors import UserError
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
-from heedful.errors import UserError
 from heedful.interop.llama.model import read_llama
 from heedful.interop.llama.weights import pair_columns
 from heedful.interop.model_folder import open_folder

@@ -12,11 +12,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from tests.unit.interop.marian_folders import Change, write_marian
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN
-from heedful.errors import UserError
 from heedful.interop.marian.model import read_marian
 from heedful.interop.marian.vocabulary import MarianVocabulary
 from heedful.interop.marian.weights import NEVER

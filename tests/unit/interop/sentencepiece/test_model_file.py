@@ -6,7 +6,7 @@ import pytest
 import sentencepiece
 from tests.unit.interop.marian_folders import ENGLISH, spm
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.interop.sentencepiece.model_file import read_sentencepiece
 
 

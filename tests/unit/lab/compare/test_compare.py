@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.lab.compare import Comparison, Frequencies, MetricComparison, SideScore, System, check_lines, compare
 from heedful.metrics.buckets import LENGTHS
 from heedful.metrics.significance import Bootstrap, Welch, bootstrap, randomisation, run_scores, welch

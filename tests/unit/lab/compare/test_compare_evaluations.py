@@ -15,21 +15,21 @@ from tests.shared.taggers import fresh_tagger, tagged_sentences, tagger_recipe, 
 from tests.text_models import classifier_recipe, film_texts, fresh_classifier, write_tsv, written
 
 import heedful
+from heedful.base.errors import UserError
+from heedful.base.trees import read_tree
 from heedful.cli.main import run
 from heedful.cli.reports.comparison import text_of
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.tasks import TASKS
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.lab.compare import compare_counts
 from heedful.metrics.bracketing import score_trees
 from heedful.metrics.classification import ClassificationResult
 from heedful.metrics.scores import macro_f1_of_sums
-from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.network import build_network
 from heedful.tasks.parse.evaluation import ParseEvaluation
 from heedful.tasks.tag.label_scores import LabelScores
-from heedful.trees import read_tree
 
 Capture = pytest.CaptureFixture[str]
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import heedful
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 REFERENCES = ["a b c d", "b c d e", "c d e f", "d e f g"]
 WORSE = ["a b c d", "x y z", "x y z", "x y z"]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.tasks import TASKS
-from heedful.errors import UserError
 from heedful.lab.study.definition import SCORES, Study, read_study
 from heedful.lab.study.shipped import find_study, shipped_studies, title_of
 

@@ -12,9 +12,9 @@ import pytest
 import torch
 from rich.console import Console
 
+from heedful.base.errors import HeedfulError, UserError
+from heedful.base.files import write_bytes
 from heedful.cli.main import run as run_command
-from heedful.errors import HeedfulError, UserError
-from heedful.files import write_bytes
 from heedful.lab.study import cell as cells
 from heedful.lab.study import fitting, running
 from heedful.lab.study.definition import Study, StudyCell, read_study

@@ -8,19 +8,19 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Tokenized
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.lab.compare import ComparisonInput, Frequencies, Sentences, System, compare
 from heedful.lab.test_sets import translate_test_set
 from heedful.lab.test_sets.translate_test_set import Messages, _training_texts
 from heedful.metrics.buckets import count_words
 from heedful.metrics.summed_metrics import word_splitter
-from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle, read_description, write_description, write_weights
+from heedful.models.from_recipe.network import build_model
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator, load
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from heedful.base.packed import Packed
 from heedful.config.model.bert import BertModel
 from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
@@ -12,9 +13,8 @@ from heedful.data.batches.masked import MaskedFeed
 from heedful.data.token_store import TokenStore
 from heedful.metrics.language.masked_tokens import MaskedPredictions, predict_masked
 from heedful.metrics.language.perplexity import Likelihood
-from heedful.models.build.encoder_only import build_masked_model
+from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel
-from heedful.packed import Packed
 
 SIZE = 30
 DOCUMENTS = TokenStore.of(

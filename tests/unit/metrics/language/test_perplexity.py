@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.batches.pairs import collate
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.metrics.language.perplexity import Likelihood, likelihood
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision
-from heedful.packed import Packed
 
 SOURCES, TARGETS = [[5, 6, 7], [8], [9, 9]], [[4, 5], [6, 7, 8, 9], [5]]
 

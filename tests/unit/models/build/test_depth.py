@@ -4,16 +4,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.config.model.bert import BertModel
 from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.build.depth import decoder_scales, encoder_scales
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.depth import decoder_scales, encoder_scales
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.attention.multi_head import SelfAttention
-from heedful.packed import Packed
 
 N, M = 18, 6  # blocks of the encoder and of the decoder
 

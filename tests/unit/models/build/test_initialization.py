@@ -9,8 +9,8 @@ from tests.contract.families import config_of
 from torch import Tensor, nn
 
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.build.initialization import INITIALIZATIONS, initialize
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.initialization import INITIALIZATIONS, initialize
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.recurrent.stack import RecurrentStack
 

@@ -7,7 +7,7 @@ from heedful.config.model.any import least_parameters
 from heedful.config.model.bert import BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.network import build_model
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -7,15 +7,15 @@ import pytest
 import torch
 from pydantic import TypeAdapter, ValidationError
 
+from heedful.base.packed import Packed
 from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.letters import AnyLetters
 from heedful.data.prepare.letters import letters_of
-from heedful.models.build.letters import build_letters
-from heedful.models.build.recurrent import lone_encoder
-from heedful.models.build.transformer import transformer_encoder
+from heedful.models.from_recipe.letters import build_letters
+from heedful.models.from_recipe.recurrent import lone_encoder
+from heedful.models.from_recipe.transformer import transformer_encoder
 from heedful.models.networks import precision_of, set_precision
 from heedful.nn.layers.embedding import make_table
-from heedful.packed import Packed
 
 TABLES: list[dict[str, Any]] = [
     {"family": "convolutional", "width": 10, "embedding": 4, "kernel": 5},

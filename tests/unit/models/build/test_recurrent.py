@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.build.attention import build_alignment, build_distance, build_distribution
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.attention import build_alignment, build_distance, build_distribution
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.models.recurrent.decoder import EachSentence, RecurrentDecoder
 from heedful.models.recurrent.encoder import RecurrentEncoder
@@ -33,7 +34,6 @@ from heedful.nn.attention.windows import GlobalView, MonotoneView, PredictedView
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import MixedEmbedding
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.packed import Packed
 
 WORDS = 11
 Options = dict[str, Any]

@@ -8,14 +8,14 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
+from heedful.base.packed import Layout
 from heedful.config.model.attention import AlignmentName, DistributionName
 from heedful.config.model.pools import AttentionPoolTable
-from heedful.models.build.attention import build_distance, build_distribution
-from heedful.models.build.encoder_only import build_pool
+from heedful.models.from_recipe.attention import build_distance, build_distribution
+from heedful.models.from_recipe.encoder_only import build_pool
 from heedful.nn.alignments.base import Candidates
 from heedful.nn.attention.aligned_pooling import AlignedPool
 from heedful.nn.initialization import init_normal, init_scaled, init_xavier
-from heedful.packed import Layout
 
 LENGTHS, WIDTH = [3, 1, 0, 5, 2], 4
 

@@ -1,10 +1,10 @@
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.attention.backends import explicit
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.padding import pad
-from heedful.packed import Layout
 
 WIDTH, HEADS = 8, 2
 

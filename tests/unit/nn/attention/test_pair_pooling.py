@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from heedful.base.packed import Layout
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
-from heedful.packed import Layout
 
 LENGTHS = [3, 1, 2, 5, 4, 4]  # three pairs
 WIDTH = 4

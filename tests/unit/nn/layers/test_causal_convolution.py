@@ -4,8 +4,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.convolutions.causal import CausalConvolution, ConvolutionBlock
-from heedful.packed import Layout
 
 LENGTHS = [4, 1, 0, 6]
 WIDE, OUT = 3, 5

@@ -4,11 +4,11 @@ import pytest
 import torch
 from torch import nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.config.model.language import LanguageModelTable
-from heedful.models.build.language import build_language_model
+from heedful.models.from_recipe.language import build_language_model
 from heedful.nn.layers.embedding import Embedding, Output
 from heedful.nn.layers.positions import Learned, Sinusoidal
-from heedful.packed import Layout, Packed
 
 WORDS, WIDTH = 9, 4
 

@@ -8,15 +8,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout, Packed
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.build.transformer import transformer_encoder
+from heedful.models.from_recipe.transformer import transformer_encoder
 from heedful.models.networks import set_precision, store_in
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
 from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import Embedding, MixedEmbedding, Output, make_embedding
 from heedful.nn.layers.positions import Learned, Sinusoidal
-from heedful.packed import Layout, Packed
 
 WORDS, WIDTH = 9, 4
 

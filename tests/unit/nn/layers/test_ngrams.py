@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.base.packed import Packed
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.ngrams import NgramBag, hash_ngrams
 from heedful.nn.layers.pooling import MeanPool
-from heedful.packed import Packed
 
 BUCKETS, WIDTH = 11, 4
 TEXTS = [[5, 6, 7, 5, 6], [9], [6, 5, 8]]

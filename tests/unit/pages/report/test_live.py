@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.pages.report.conftest import WriteRun, logged
 
-from heedful.errors import MachineError
+from heedful.base.errors import MachineError
 from heedful.pages.report import live
 from heedful.pages.report.live import LiveReport
 

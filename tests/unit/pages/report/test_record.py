@@ -7,8 +7,8 @@ import pytest
 from filelock import FileLock
 from tests.unit.pages.report.conftest import GOLDEN, WriteRun, logged, validated
 
+from heedful.base.errors import UserError
 from heedful.config.tasks import TASKS
-from heedful.errors import UserError
 from heedful.pages.report.curves import figures
 from heedful.pages.report.page import report_page
 from heedful.pages.report.record import read_run, read_runs, run_names

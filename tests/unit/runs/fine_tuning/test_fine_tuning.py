@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data, Tokenized
 from heedful.config.model.transformer import TransformerModel
@@ -20,9 +21,8 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_model
 from heedful.models.bundle import read_bundle, read_description, write_description, write_weights
+from heedful.models.from_recipe.network import build_model
 from heedful.runs.dry_run import dry_run
 from heedful.runs.fine_tuning import read_start
 from heedful.runs.training_run import train

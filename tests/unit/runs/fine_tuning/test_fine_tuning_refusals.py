@@ -20,8 +20,8 @@ from tests.unit.runs.run_folders import silent
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.build.network import build_network
 from heedful.models.bundle import write_description, write_weights
+from heedful.models.from_recipe.network import build_network
 from heedful.runs.training_run import train
 
 pytestmark = pytest.mark.usefixtures("labelled_texts")

@@ -11,13 +11,13 @@ from safetensors.torch import load_file
 from tests.unit.runs.run_folders import silent
 from torch import Tensor
 
+from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_network
 from heedful.models.bundle import write_description, write_weights
+from heedful.models.from_recipe.network import build_network
 from heedful.runs.job import first_job
 from heedful.runs.progress import RunProgress
 from heedful.runs.training_run import train

@@ -9,7 +9,7 @@ from tests.shared.covering import one_in
 from tests.unit.runs.run_folders import Make, same_bits, silent, told
 
 import heedful
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 
 @dataclass

@@ -10,7 +10,7 @@ from tests.unit.runs.python.test_train import PAIRS, TINY
 from tests.unit.runs.run_folders import same_bits
 
 import heedful
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 TEXTS = [("ant bee", "pos"), ("cat dog", "neg"), ("ant", "pos"), ("dog", "neg")] * 5
 CLASSIFIER: dict[str, Any] = {

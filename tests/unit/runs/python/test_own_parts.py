@@ -17,12 +17,12 @@ from tokenizers import models, pre_tokenizers, trainers
 from torch import Tensor, nn
 
 import heedful
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.cli.main import run as command
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_network
+from heedful.models.from_recipe.network import build_network
 from heedful.models.own_parts import OwnParts, hand_over
-from heedful.packed import Packed
 from heedful.runs.run import choose_computation
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.updates import EagerUpdates

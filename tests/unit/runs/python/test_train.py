@@ -11,8 +11,8 @@ import torch
 from tests.unit.runs.run_folders import Make, same_bits, silent, told
 
 import heedful
+from heedful.base.errors import MachineError, UserError
 from heedful.config.reading.load import recipe_to_json
-from heedful.errors import MachineError, UserError
 
 WORDS = {"1": "one", "2": "two", "3": "three"}
 PAIRS = [(f"{a} {b}", f"{WORDS[a]} {WORDS[b]}") for a in WORDS for b in WORDS] * 5

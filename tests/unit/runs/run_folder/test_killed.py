@@ -8,8 +8,8 @@ import pytest
 from tests.unit.runs.run_folder.failing_disk import FailingDisk, Fault, Killed
 from tests.unit.runs.run_folders import Make, silent
 
+from heedful.base.errors import MachineError
 from heedful.config.recipe import Recipe
-from heedful.errors import MachineError
 from heedful.runs.training_run import train
 
 # Three validations and checkpoints, of which one is removed, and a mean at the end.

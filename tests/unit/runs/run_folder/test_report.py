@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tests.unit.runs.run_folders import Make, same_bits, silent, told
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.runs.callbacks import Callback, Validation
 from heedful.runs.training_run import train
 

@@ -10,7 +10,7 @@ import pytest
 from filelock import FileLock
 from tests.unit.runs.run_folders import Make, kept, same_bits, silent, told
 
-from heedful.errors import Stopped, UserError
+from heedful.base.errors import Stopped, UserError
 from heedful.runs.run import RunObserver
 from heedful.runs.training_run import train
 from heedful.training.checkpoints import Position, load_checkpoint

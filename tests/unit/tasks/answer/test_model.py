@@ -10,7 +10,7 @@ import torch
 from tests.reading_models import PEOPLE, PLACES, fresh_reader, reader_recipe, report_rows, trained_reader
 
 import heedful
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.tasks.answer.model import Reader
 
 TEXT = "so so Ann lives in New York now ."

@@ -11,9 +11,9 @@ from tests.reading_models import BERT, RECURRENT, fresh_reader, reader_recipe, r
 from tests.text_models import fresh_masked_model, masked_recipe, written
 
 import heedful
+from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.errors import UserError
 from heedful.models.bundle import read_bundle
 from heedful.models.networks import MaskedModel, SpanReader
 from heedful.runs.training_run import train

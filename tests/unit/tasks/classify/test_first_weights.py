@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.base.packed import Packed
 from heedful.config.model.classifier import ClassifierModel
 from heedful.data.batches.texts import TextCollator
 from heedful.data.token_store import TokenStore
-from heedful.models.build.encoder_only import build_classifier
+from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.networks import Classifier
 from heedful.nn.layers.ngrams import NgramBag
-from heedful.packed import Packed
 from heedful.tasks.classify.first_weights import set_first_weights
 
 STORE = TokenStore.of(

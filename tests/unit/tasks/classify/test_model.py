@@ -22,12 +22,12 @@ from tests.text_models import (
 )
 
 import heedful
+from heedful.base.errors import UserError
+from heedful.base.packed import Nested, Packed
 from heedful.data.batch_layout import layout_of
 from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.corpora.texts import Text
-from heedful.errors import UserError
 from heedful.models.hierarchical import HierarchicalEncoder
-from heedful.packed import Nested, Packed
 from heedful.tasks.classify.evaluation import evaluate_classifier
 from heedful.tasks.classify.model import Classification, TextClassifier, load_classifier
 from heedful.tasks.fill.model import MaskFiller

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from heedful.base.errors import UserError
 from heedful.config.model.attention import AlignmentName
 from heedful.config.model.pools import AttentionPoolTable
 from heedful.config.recipe import Recipe
@@ -20,9 +21,8 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.network import build_network
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.scoring import collator_of, scores_of
 from heedful.tasks.classify.task import ClassifyTask

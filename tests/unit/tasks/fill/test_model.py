@@ -8,12 +8,12 @@ import torch
 from tests.unit.tasks.fill.mask_tokenizers import KINDS, all_kinds, wording
 from tests.unit.tasks.masked_models import TEXTS, WEEK, mask_of, masked_bundle, week_bundle
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.models.bundle import Bundle, write_description, write_weights
-from heedful.packed import Packed
 from heedful.tasks.fill.mask_text import split_at_masks
 from heedful.tasks.fill.model import Candidate, MaskFiller, load_filler
 from heedful.tasks.translate.model import Translator

@@ -9,11 +9,11 @@ import torch
 from tests.text_models import film_texts, fresh_masked_model, masked_recipe
 from tests.unit.tasks.masked_models import masked_bundle
 
+from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import WordPiece
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
-from heedful.errors import UserError
 from heedful.metrics.language.masked_tokens import predict_masked
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel

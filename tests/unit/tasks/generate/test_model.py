@@ -9,11 +9,11 @@ import pytest
 import torch
 from tests.unit.tasks.text_generators import TEXTS, WEEK, language_bundle, week_language_bundle
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.config.tokenizer import ByteBpe, Words
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN
-from heedful.errors import UserError
 from heedful.models.networks import LanguageModel
-from heedful.packed import Packed
 from heedful.tasks.generate.model import TextGenerator
 
 PROMPTS = ("the cat ", "", "a", "the dog saw it and the cat")

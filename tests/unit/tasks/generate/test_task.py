@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import heedful
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 STACK = {"width": 16, "heads": 2, "layers": 1, "inner": 16, "max_positions": 64}
 

@@ -5,9 +5,9 @@ import pytest
 import torch
 from tests.unit.tasks.text_generators import language_bundle
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN
-from heedful.errors import UserError
-from heedful.packed import Packed
 from heedful.tasks.generate.model import TextGenerator
 
 TEXTS = ("the cat", "a", "the dog saw it")

@@ -8,10 +8,11 @@ from tests.shared.parsers import recipe, untrained, write_trees
 from tests.text_models import written
 
 import heedful
+from heedful.base.errors import UserError
+from heedful.base.trees import Tree, read_tree
 from heedful.config.corpora.trees import TreeCorpus
 from heedful.data.corpora.trees import read_trees, tree_pair
 from heedful.decode.settings import Sampling
-from heedful.errors import UserError
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.runs.training_run import train
@@ -21,7 +22,6 @@ from heedful.tasks.parse.model import Parser
 from heedful.tasks.parse.validation import ParseValidator
 from heedful.tasks.table import find_task
 from heedful.tasks.translate.model import Translator
-from heedful.trees import Tree, read_tree
 
 
 @pytest.fixture(scope="module")

@@ -7,11 +7,11 @@ import pytest
 from rich.console import Console
 from tests.shared.parsers import recipe, write_trees
 
+from heedful.base.errors import UserError
 from heedful.cli.main import run
 from heedful.config.reading.load import recipe_to_toml
 from heedful.config.reading.shipped_recipes import shipped_recipes
-from heedful.errors import UserError
-from heedful.lab.doctor import examine
+from heedful.doctor.examination import examine
 from heedful.runs.dry_run import dry_run
 
 Capture = pytest.CaptureFixture[str]
@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_thread: None) ->
 def test_the_doctor_counts_sentences_and_finds_two_trees_of_one(folder: Path) -> None:
     with (folder / "train.trees").open("a") as file:
         file.write("(ROOT (NP (DT an) (NN odd) (NN one)))\n" * 9 + "(ROOT (VP (DT an) (NN odd) (NN one)))\n" * 9)
-    found = examine(recipe(folder), quick=True)
+    found = examine(recipe(folder))
     assert [(corpus.part, corpus.rows, corpus.unit) for corpus in found.corpora] == [
         ("train", 58, "sentences"),
         ("valid", 40, "sentences"),
@@ -59,7 +59,7 @@ def test_a_tree_that_is_not_closed_is_refused_with_its_line(folder: Path) -> Non
     with (folder / "train.trees").open("a") as file:
         file.write("(ROOT (NP (DT the) (NN dog))\n")
     with pytest.raises(UserError) as caught:
-        examine(recipe(folder), quick=True)
+        examine(recipe(folder))
     assert str(caught.value).endswith(
         "train.trees, line 41: 1 bracket not closed: every `(` needs a `)` on the same line."
     )

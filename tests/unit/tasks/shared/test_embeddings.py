@@ -9,6 +9,8 @@ import torch
 from numpy.typing import NDArray
 from tests.unit.tasks.masked_models import masked_bundle
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Nested, Packed
 from heedful.config.corpora.texts import TsvTexts
 from heedful.config.data import Data
 from heedful.config.model.classifier import ClassifierModel
@@ -18,13 +20,11 @@ from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
-from heedful.models.build.encoder_only import build_classifier
 from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.networks import LanguageEncoder
 from heedful.models.transformer.encoder import TransformerEncoder
-from heedful.packed import Nested, Packed
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.shared.embeddings import HasEncoder, embed

@@ -10,7 +10,7 @@ import torch
 from tests.text_models import classifier_recipe, fresh_classifier, fresh_masked_model, masked_recipe, written
 
 import heedful
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.tasks.translate.model import Translator
 
 HOME = Path("/nowhere")

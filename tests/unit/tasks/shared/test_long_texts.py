@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.text_models import classifier_recipe, fresh_classifier, fresh_masked_model, masked_recipe
 
-from heedful.errors import UserError, on_command_line
+from heedful.base.errors import UserError, on_command_line
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.translate.model import Translator

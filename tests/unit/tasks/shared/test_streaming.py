@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.tasks.shared.streaming import answer_stream, chunks, empty_answer
 
 # --- chunks -----------------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ import pytest
 from tests.shared.taggers import LABELS, fresh_tagger, tagged_sentences, tagger_recipe, trained_tagger
 
 import heedful
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.tasks.tag.model import Tagger
 from heedful.tasks.tag.tagging import TaggedSpan, Tagging
 

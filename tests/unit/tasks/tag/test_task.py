@@ -11,10 +11,10 @@ from rich.console import Console
 from tests.shared.taggers import LABELS, fresh_tagger, tagged_sentences, tagger_recipe, write_conll
 from tests.text_models import BERT, fresh_masked_model, masked_recipe, written
 
-from heedful.checks.data import check_data
+from heedful.base.errors import UserError
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
+from heedful.doctor.corpora.data import check_data
 from heedful.runs.training_run import train
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.tag.label_scores import LabelScores

@@ -8,6 +8,7 @@ import pytest
 import sacrebleu
 import torch
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data, Tokenized
 from heedful.config.decode import Decode, Evaluate
@@ -19,11 +20,10 @@ from heedful.data.text_form import join_words
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.metrics.translation import bleu
-from heedful.models.build.network import build_model
 from heedful.models.bundle import Bundle
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
+from heedful.models.from_recipe.network import build_model
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.translate.evaluation import evaluate, perplexity
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.validation import TranslationValidator

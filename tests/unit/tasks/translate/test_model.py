@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import heedful
-from heedful.errors import MachineError, UserError, on_command_line
+from heedful.base.errors import MachineError, UserError, on_command_line
 from heedful.tasks.translate.model import Translation, Translator, load
 
 Sentences = Callable[[int], list[str]]

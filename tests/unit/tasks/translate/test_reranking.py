@@ -2,8 +2,8 @@
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.decode.penalties import Wu
-from heedful.errors import UserError
 from heedful.tasks.translate.model import Translator
 
 SOURCE = "ant bee cat"

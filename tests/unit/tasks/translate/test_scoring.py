@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 import pytest
 import torch
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.errors import UserError
 from heedful.models.bundle import Bundle
-from heedful.packed import Packed
 from heedful.tasks.translate.model import Translator
 
 SOURCES = ["ant bee cat", "dog", "ant ant bee dog cat", ""]

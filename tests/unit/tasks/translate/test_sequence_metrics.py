@@ -7,15 +7,15 @@ import sacrebleu
 from tests.text_models import classifier_recipe, film_texts, fresh_classifier, write_tsv, written
 
 import heedful
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TsvCorpus
 from heedful.config.decode import Evaluate
 from heedful.config.train.table import Validation
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
 from heedful.metrics.edits import variants_of
 from heedful.models.bundle import Bundle
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.table import TASKS
+from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.tasks.table import task_named
 from heedful.tasks.translate.evaluation import evaluate
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.validation import TranslationValidator
@@ -97,7 +97,7 @@ def test_variants_of_validation_are_references_of_one_source(reversing: Translat
     with evaluation_mode(reversing.network):
         scores = TranslationValidator(Bundle(recipe, reversing.vocabularies, reversing.network), [store])()
     assert scores["per"] == pytest.approx(60)
-    found = TASKS["translate"].evaluate(reversing, corpus, str(tmp_path), {"metric": ["per"]})
+    found = task_named("translate").evaluate(reversing, corpus, str(tmp_path), {"metric": ["per"]})
     assert found.scores()[0].value == scores["per"]
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 from heedful.tasks.translate.terms import Terms, read_terms
 
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 import torch
 
+from heedful.base.errors import UserError
 from heedful.decode.settings import Sampling
-from heedful.errors import UserError
 from heedful.tasks.translate.model import Translator, load
 
 TEXTS = ["ant bee", "cat", "", "dog eel fox", "hen cat gnu", "bee"]

@@ -15,8 +15,8 @@ from heedful.config.train.optimizers import Adam, Sgd
 from heedful.data.batches.pairs import PairBatch, PairFeed
 from heedful.data.token_store import TokenStore
 from heedful.lab.gradients import gradients_over_time
-from heedful.models.build.encoder_only import build_classifier
-from heedful.models.build.network import build_model
+from heedful.models.from_recipe.encoder_only import build_classifier
+from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.recurrent.stack import RecurrentStack

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError
 from heedful.config.train.optimizers import Adagrad, Adam, AdamW, AnyOptimizer, Muon, RAdam, RmsProp, Sgd
-from heedful.errors import UserError
 from heedful.nn.layers.embedding import Embedding
 from heedful.training.objectives import Sums
 from heedful.training.optimizers.build import build_optimizer

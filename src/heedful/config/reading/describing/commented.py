@@ -8,8 +8,8 @@ from heedful.config.reading.describing.entries import KeyEntry, applies
 from heedful.config.reading.outline import MARKS
 from heedful.config.reading.toml import toml_item, toml_value
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
+from heedful.config.task_rules import TaskRules
 
 _WIDEST = 36  # column of the meanings, where a line is not longer
 

@@ -24,8 +24,8 @@ from heedful.config.reading.outline import (
 )
 from heedful.config.reading.toml import toml_value
 from heedful.config.recipe import Recipe
-from heedful.config.rules.task_rules import TaskRules
 from heedful.config.section import Section
+from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import TASKS
 
 EXTENDS: Final = (

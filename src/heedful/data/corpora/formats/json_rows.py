@@ -2,7 +2,7 @@
 
 import json
 
-from heedful.errors import UserError, suggestion
+from heedful.base.errors import UserError, suggestion
 
 
 def json_object(line: str, where: str) -> dict[str, object]:

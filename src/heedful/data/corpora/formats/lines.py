@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final, cast
 
-from heedful.errors import UserError
-from heedful.files import expand_user, machine_faults, user_faults
+from heedful.base.errors import UserError
+from heedful.base.files import expand_user, machine_faults, user_faults
 
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _MEMBERS_SHOWN = 10

@@ -4,13 +4,13 @@ import csv
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from heedful.base.errors import UserError, counted, suggestion
 from heedful.config.corpora.captions import CsvCaptions, TsvCaptions
 from heedful.config.corpora.image_questions import CsvImageQuestions, TsvImageQuestions
 from heedful.config.corpora.images import CsvImages, TsvImages
 from heedful.config.corpora.pairs import CsvCorpus, TsvCorpus
 from heedful.config.corpora.texts import CsvTexts, TsvTexts
 from heedful.data.corpora.formats.lines import TextFile, read_lines
-from heedful.errors import UserError, counted, suggestion
 
 Tabbed = TsvCorpus | TsvTexts | TsvImages | TsvCaptions | TsvImageQuestions
 Table = Tabbed | CsvCorpus | CsvTexts | CsvImages | CsvCaptions | CsvImageQuestions

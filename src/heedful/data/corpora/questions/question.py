@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final
 
-from heedful.errors import UserError
+from heedful.base.errors import UserError
 
 _SHOWN: Final = 60  # characters of a text in messages
 

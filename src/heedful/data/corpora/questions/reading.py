@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import assert_never
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, QuestionCorpus, SquadQuestions
 from heedful.data.builtin.reports import report_questions
@@ -13,7 +14,6 @@ from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.data.corpora.questions.question import Question, make_question
 from heedful.data.corpora.questions.squad import squad_questions
 from heedful.data.corpora.subsets import choose
-from heedful.errors import UserError
 
 
 def read_questions(corpus: AnyCorpus, folder: str = "") -> Iterator[Question]:

@@ -8,10 +8,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from heedful.base.errors import UserError
 from heedful.data.corpora.formats.json_rows import json_kind, text_field
 from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.data.corpora.questions.question import Question, make_question
-from heedful.errors import UserError
 
 
 def squad_questions(file: TextFile) -> Iterator[Question]:

@@ -8,6 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from heedful.base.packed import IGNORED, Images, Layout, Packed
 from heedful.data.batch_layout import Lengths, StaticShape, layout_of
 from heedful.data.batches.texts import kept_pieces
 from heedful.data.collate import gather, places_of
@@ -17,7 +18,6 @@ from heedful.data.images.batches import ImageCollator
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.packed import IGNORED, Images, Layout, Packed
 
 _MARKERS = 2  # of a question
 

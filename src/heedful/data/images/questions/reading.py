@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import assert_never
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.image_questions import (
     BuiltinImageQuestions,
@@ -21,7 +22,6 @@ from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.subsets import choose
 from heedful.data.corpora.texts import label_name
 from heedful.data.images.reading import LabelledImage
-from heedful.errors import UserError
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,12 @@ from typing import Final
 
 import numpy as np
 
+from heedful.base.errors import UserError, counted, suggestion
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
+from heedful.config.model.images import ImageAnswererModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.answer_images import answerer_model
+from heedful.config.tables import model_of
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.images.batches import SIZE, image_streams, pixel_stream
 from heedful.data.images.decoding import Channels, Pixels
@@ -30,7 +32,6 @@ from heedful.data.tokenize.cached import TokenizerTraining
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import described, evenly
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, counted, suggestion
 
 _VERSION: Final = 1  # raise it when the same corpus would give other rows
 _CHUNK: Final = 256  # images that are decoded together
@@ -58,7 +59,13 @@ def prepare_image_questions(
         tokenizer = training.tokenizer("text", "", lambda: sample, progress)
         vocabularies = Vocabularies({"text": tokenizer}, answers_in(listed[corpus] for corpus in data.train))
     work = AskedImageStores(
-        data, listed, contents, vocabularies, answerer_model(recipe).encoder.channels, frozenset(data.train), progress
+        data,
+        listed,
+        contents,
+        vocabularies,
+        model_of(recipe, ImageAnswererModel).encoder.channels,
+        frozenset(data.train),
+        progress,
     )
     return Prepared.of(vocabularies, data, work.store)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from heedful.errors import counted
+from heedful.base.errors import counted
 
 LONGEST_WORD: Final = 1_000  # characters: far more than any word, or most sentences of a language without spaces
 _LONG_RUN: Final = re.compile(rf"\S{{{LONGEST_WORD + 1},}}|\s{{{LONGEST_WORD + 1},}}")

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Final
 
+from heedful.base.errors import UserError, option
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.decode.constraints.words.automaton import WordAutomaton, build_automaton
 from heedful.decode.constraints.words.boundaries import occurs
 from heedful.decode.constraints.words.spelling import Spelling
 from heedful.decode.query import Query
-from heedful.errors import UserError, option
 
 _KEPT: Final = 4096  # automata
 

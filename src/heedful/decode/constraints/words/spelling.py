@@ -10,10 +10,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.errors import UserError
 from heedful.data.tokenize.own_tokenizer import OwnTokenizer
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.decode.constraints.words.boundaries import begins_letter, is_letter
-from heedful.errors import UserError
 
 REST: Final = 4  # the kind of a piece that only continues a character
 NOTHING: Final = 5  # the kind of markers, and of a piece without text

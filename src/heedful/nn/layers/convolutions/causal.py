@@ -8,9 +8,9 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.linear import Linear
-from heedful.packed import Layout
 
 
 class CausalConvolution(nn.Module):

@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.nn.layers.linear import Linear
-from heedful.packed import Layout
 
 
 class Convolution(nn.Module):

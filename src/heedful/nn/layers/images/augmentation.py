@@ -18,7 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 
-from heedful.packed import Images
+from heedful.base.packed import Images
 
 _RATIO: Final = 4 / 3  # greatest change of proportions by a crop
 

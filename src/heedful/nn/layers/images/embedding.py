@@ -4,9 +4,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Images
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.images.stems import Stem
-from heedful.packed import Images
 
 
 class ImageEmbedding(nn.Module):

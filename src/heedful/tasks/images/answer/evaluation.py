@@ -10,9 +10,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.columns import align_columns, one_column
+from heedful.base.columns import align_columns, one_column
+from heedful.base.errors import UserError, counted
 from heedful.data.images.questions.reading import AskedImage, ImageQuestion
-from heedful.errors import UserError, counted
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.tasks.images.answer.validation import mark_known

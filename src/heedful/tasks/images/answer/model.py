@@ -10,7 +10,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.arguments import (
+from heedful.base.arguments import (
     check_flag,
     check_one_each,
     check_path,
@@ -19,8 +19,10 @@ from heedful.arguments import (
     check_texts,
     check_whole,
 )
-from heedful.config.rules.answer_images import answerer_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.base.errors import UserError
+from heedful.config.model.images import ImageAnswererModel
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.images.given import AnyImage, image_of, is_one_image
 from heedful.data.images.questions.reading import AskedImage, make_image_question
 from heedful.data.images.questions.stores import asked_streams
@@ -28,18 +30,17 @@ from heedful.data.images.reading import LabelledImage
 from heedful.data.images.stores import decode_all
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
+from heedful.explain.explanation import Explanation
+from heedful.explain.images import ExplainedImage
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.images import ImageAnswerer as Network
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.images.answer.answer import ImageAnswer, image_answers
 from heedful.tasks.images.answer.evaluation import ImageAnswerEvaluation, evaluate_answers
 from heedful.tasks.images.answer.scoring import collator_of, scores_of
 from heedful.tasks.images.explaining import explain_image_answer
 from heedful.tasks.images.old_names import takes_old_names
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation
-from heedful.tasks.shared.explaining.images import ExplainedImage
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import answer_stream
@@ -144,7 +145,7 @@ class ImageAnswerer(LoadedModel[Network]):
         much each patch would change the most likely answer. `name` is what the explanation calls the image, by
         default its path.
         """
-        encoder = answerer_model(self.recipe).encoder
+        encoder = model_of(self.recipe, ImageAnswererModel).encoder
         asked = make_image_question(check_text(question, "`question`"), where="`question`")
         self._form.check_text(question, "`question`")
         read = self._image(image, "`image`")
@@ -162,7 +163,7 @@ class ImageAnswerer(LoadedModel[Network]):
         """Return the scores of every answer to the questions about images, in their order."""
         if not asked:
             return torch.empty(0, len(self.answers))
-        channels, form = answerer_model(self.recipe).encoder.channels, self.recipe.data.images
+        channels, form = model_of(self.recipe, ImageAnswererModel).encoder.channels, self.recipe.data.images
         decoded = list(decode_all((each.image for each in asked), form, channels))
         questions = [each.questions for each in asked]
         store = TokenStore(asked_streams(decoded, questions, self.vocabularies["text"], self._form))
@@ -179,7 +180,7 @@ class ImageAnswerer(LoadedModel[Network]):
         yield f"{len(self.answers):,} answers: {listed(self.answers)}"
 
     def _image(self, given: object, where: str) -> LabelledImage:
-        return image_of(given, where, answerer_model(self.recipe).encoder.channels)
+        return image_of(given, where, model_of(self.recipe, ImageAnswererModel).encoder.channels)
 
     def _row(self, row: object, where: str) -> AskedImage:
         if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) not in (3, 4):

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from heedful.base.packed import IGNORED
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.nn.losses.predictions import ClassPrediction
-from heedful.packed import IGNORED
 from heedful.training.objectives import OneLabel
 
 

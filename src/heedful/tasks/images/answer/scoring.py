@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heedful.config.model.images import ImageAnswererModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.answer_images import answerer_model
+from heedful.config.tables import model_of
 from heedful.data.collate import lengths_of
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.images.batches import ImageCollator
@@ -41,5 +42,5 @@ def scores_of(
 
 def collator_of(recipe: Recipe, answers: int) -> ImageQuestionCollator:
     """Return the collator that makes the input of a model with this number of answers."""
-    encoder = answerer_model(recipe).encoder
+    encoder = model_of(recipe, ImageAnswererModel).encoder
     return ImageQuestionCollator(ImageCollator(encoder.patch, encoder.class_token), recipe.data.max_length, answers)

@@ -7,31 +7,32 @@ from typing import Any
 import numpy as np
 import torch
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
-from heedful.config.rules.answer_images import ANSWER_IMAGES
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import StaticShape
 from heedful.data.images.questions.batches import ImageQuestionFeed
 from heedful.data.images.questions.reading import read_asked_images
 from heedful.data.images.questions.stores import prepare_image_questions
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.models.bundle import Bundle
 from heedful.models.images import ImageAnswerer as Network
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.tasks.images.answer.evaluation import ImageAnswerEvaluation, evaluate_answers
 from heedful.tasks.images.answer.model import ImageAnswerer, read_answerer
 from heedful.tasks.images.answer.objective import ImageAnswers
+from heedful.tasks.images.answer.rules import ANSWER_IMAGES
 from heedful.tasks.images.answer.scoring import collator_of
 from heedful.tasks.images.answer.validation import ImageAnswerValidator
 from heedful.tasks.shared.classes.class_weights import listed_classes, weighted_stores
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
+from heedful.tasks.shared.task import Task
 
 
-class AnswerImagesTask:
+class AnswerImagesTask(Task):
     """Answers questions about images with one of the answers of the training data."""
 
     rules: TaskRules = ANSWER_IMAGES

@@ -13,7 +13,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.images import ImageAnswerer
 from heedful.tasks.images.answer.scoring import scores_of
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.shared.validation_scores import metric_first
+from heedful.tasks.shared.validation import metric_first
 
 
 class ImageAnswerValidator:

@@ -8,10 +8,12 @@ from typing import Protocol, Self, Unpack
 
 import numpy as np
 
-from heedful.arguments import check_text, check_texts
-from heedful.columns import one_line
+from heedful.base.arguments import check_text, check_texts
+from heedful.base.columns import one_line
+from heedful.base.errors import UserError
+from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.caption import captioner_model
+from heedful.config.tables import model_of
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.images.batches import ImageCollator, image_streams
 from heedful.data.images.caption_batches import CaptionCollator
@@ -23,7 +25,6 @@ from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.search import ProgressCallback
-from heedful.errors import UserError
 from heedful.metrics.edits import Reference, uniform, variants_of
 from heedful.metrics.language.perplexity import Likelihood, likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
@@ -31,8 +32,8 @@ from heedful.metrics.scores import ItemScores, Score
 from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, metric_names, score_texts
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.models.networks import ImageCaptioner
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.images.caption.caption import Caption, CaptionOptions
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.sequences.search_options import SearchRequest
 from heedful.tasks.shared.streaming import chunks
 
@@ -222,7 +223,7 @@ def caption_likelihood(
     model: DescribesImages, images: Sequence[Pixels], references: Sequence[Sequence[str]]
 ) -> Likelihood:
     """Return the likelihood of all references, given their images."""
-    table = captioner_model(model.recipe).encoder
+    table = model_of(model.recipe, CaptionerModel).encoder
     tokens = model.vocabularies["text"].encode_batch([text for several in references for text in several])
     numbers = [[number] for number, several in enumerate(references) for _ in several]
     store = CaptionStore(

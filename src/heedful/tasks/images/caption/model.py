@@ -10,9 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.arguments import check_flag, check_path, check_several
-from heedful.config.rules.caption import CAPTION, captioner_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.base.arguments import check_flag, check_path, check_several
+from heedful.base.errors import UserError, by_caller, memory_faults, option, suggestion
+from heedful.base.packed import Run
+from heedful.config.model.mixed import CaptionerModel
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import from_outside
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.images.batches import ImageCollator, image_streams
@@ -26,21 +29,19 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import ProgressCallback, search
-from heedful.errors import UserError, by_caller, memory_faults, option, suggestion
+from heedful.explain.explanation import Explanation, SearchNode, TokenSequence
+from heedful.explain.generators import explain_search, explain_target
+from heedful.explain.images import ExplainedImage
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import ImageCaptioner, MemoryReader
-from heedful.packed import Run
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.images.caption.caption import Caption as Caption
 from heedful.tasks.images.caption.caption import CaptionOptions, Patch
 from heedful.tasks.images.caption.evaluation import CaptionEvaluation, captions_of, evaluate_captions
+from heedful.tasks.images.caption.rules import CAPTION
 from heedful.tasks.images.explaining import pack_image
 from heedful.tasks.images.old_names import takes_old_names
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation, SearchNode, TokenSequence
-from heedful.tasks.shared.explaining.generators import explain_target
-from heedful.tasks.shared.explaining.images import ExplainedImage
-from heedful.tasks.shared.explaining.searching import explain_search
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
@@ -120,7 +121,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
         error of an image that cannot be read, which then has no captions; without it the error is raised.
         """
         request = self.request(nbest, options)  # here, so that errors are raised before the first image is read
-        channels = captioner_model(self.recipe).encoder.channels
+        channels = model_of(self.recipe, CaptionerModel).encoder.channels
         given = enumerate(check_several(images, "images"), start=1)
         read = (image_of(image, f"image {number:,}", channels) for number, image in given)
 
@@ -168,7 +169,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
         Each token has `top` runners-up. With `gradients`, also return how much each patch would change each token, and
         with `search` the life of the beam. `name` is what the explanation calls the image, by default its path.
         """
-        encoder = captioner_model(self.recipe).encoder
+        encoder = model_of(self.recipe, CaptionerModel).encoder
         request, read = self.request(1, options), image_of(image, "`image`", encoder.channels)
         (pixels,) = self.decode([read])
         ((best, *_),) = self.describe([pixels], request, 1, lambda ready: None)
@@ -222,7 +223,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
 
     def decode(self, images: Sequence[LabelledImage]) -> list[Pixels]:
         """Return the pixels of images, in the form that the model reads."""
-        channels = captioner_model(self.recipe).encoder.channels
+        channels = model_of(self.recipe, CaptionerModel).encoder.channels
         return list(decode_all(images, self.recipe.data.images, channels))
 
     def describe(
@@ -258,7 +259,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
         """Encode images: the vectors of the patches of each."""
         if not images:
             return []
-        encoder = captioner_model(self.recipe).encoder
+        encoder = model_of(self.recipe, CaptionerModel).encoder
         collator, store = ImageCollator(encoder.patch, encoder.class_token), TokenStore(image_streams(images))
         costs = collator.costs([store], np.arange(len(images)))
         found: dict[int, Tensor] = {}
@@ -280,7 +281,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
 
     def _patch(self, place: int, pixels: Pixels) -> Patch | None:
         """Return the row and column of a place in the memory of an image."""
-        encoder = captioner_model(self.recipe).encoder
+        encoder = model_of(self.recipe, CaptionerModel).encoder
         number = place - encoder.class_token
         columns = Run(1, 1, pixels.shape[1]).tokens(encoder.patch, class_token=False)
         return None if number < 0 else divmod(number, columns)
@@ -288,7 +289,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
     def _captioned(self, row: object, where: str) -> Captioned:
         if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2:
             raise UserError(f"{where} must be an image and its caption.")
-        channels = captioner_model(self.recipe).encoder.channels
+        channels = model_of(self.recipe, CaptionerModel).encoder.channels
         return Captioned(image_of(row[0], where, channels), captions_of(row[1], where))
 
     def _scorer(self) -> SingleModel:

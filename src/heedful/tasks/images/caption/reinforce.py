@@ -18,6 +18,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from heedful.base.packed import Layout
 from heedful.models.protocols import NextTokenModel
 from heedful.nn.alignments.reinforce import Reinforced
 from heedful.nn.layers.images.augmentation import Augmentation
@@ -25,7 +26,6 @@ from heedful.nn.losses.cross_entropy import label_log_probabilities
 from heedful.nn.losses.predictions import TokenPrediction
 from heedful.nn.padding import pad, unpad
 from heedful.nn.recurrent.stack import TimeMajor
-from heedful.packed import Layout
 from heedful.training.objectives import Captions, Sums
 
 _DECAY: Final = 0.9  # of the baseline, as in the paper

@@ -6,10 +6,12 @@ from typing import Any
 
 import torch
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.caption import CAPTION, captioner_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import StaticShape
 from heedful.data.images.batches import ImageCollator
 from heedful.data.images.caption_batches import CaptionCollator, CaptionFeed
@@ -17,20 +19,21 @@ from heedful.data.images.caption_stores import prepare_captions
 from heedful.data.images.captions import read_captioned
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.models.bundle import Bundle
 from heedful.models.networks import ImageCaptioner
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.tasks.images.caption.evaluation import CaptionEvaluation, evaluate_captions
 from heedful.tasks.images.caption.model import Captioner, read_captioner
 from heedful.tasks.images.caption.reinforce import RewardedCaptions
+from heedful.tasks.images.caption.rules import CAPTION
 from heedful.tasks.images.caption.validation import CaptionValidator
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
+from heedful.tasks.shared.task import Task
 from heedful.training.objectives import Captions
 
 
-class CaptionTask:
+class CaptionTask(Task):
     """Describes images."""
 
     rules: TaskRules = CAPTION
@@ -41,7 +44,7 @@ class CaptionTask:
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> Captions:
         """Make the objective that training minimises."""
-        kind = RewardedCaptions if captioner_model(recipe).decoder.choice == "reinforce" else Captions
+        kind = RewardedCaptions if model_of(recipe, CaptionerModel).decoder.choice == "reinforce" else Captions
         return kind(recipe.label_smoothing, Augmentation(**recipe.train.augmentation.model_dump()))
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> CaptionFeed:
@@ -90,5 +93,5 @@ class CaptionTask:
 
 def collator_of(recipe: Recipe) -> CaptionCollator:
     """Return the collator that makes the model's input."""
-    encoder = captioner_model(recipe).encoder
+    encoder = model_of(recipe, CaptionerModel).encoder
     return CaptionCollator(ImageCollator(encoder.patch, encoder.class_token))

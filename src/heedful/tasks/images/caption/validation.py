@@ -15,7 +15,7 @@ from heedful.models.networks import ImageCaptioner
 from heedful.tasks.images.caption.evaluation import evaluate_captions
 from heedful.tasks.images.caption.model import Captioner
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.shared.validation_scores import metric_first, refuse_diverged
+from heedful.tasks.shared.validation import metric_first, refuse_diverged
 
 
 class CaptionValidator:

@@ -9,9 +9,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from heedful.base.errors import UserError
 from heedful.data.images.reading import LabelledImage
 from heedful.data.images.stores import class_numbers
-from heedful.errors import UserError
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
 from heedful.tasks.shared.classes.class_scores import ClassScores
 from heedful.tasks.shared.classes.classification import classifications

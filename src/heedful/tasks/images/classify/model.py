@@ -11,26 +11,27 @@ from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
-from heedful.arguments import check_flag, check_path, check_several, check_text
-from heedful.config.rules.classify_images import image_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.base.arguments import check_flag, check_path, check_several, check_text
+from heedful.base.errors import UserError
+from heedful.config.model.images import ImageClassifierModel
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.images.batches import image_streams
 from heedful.data.images.given import AnyImage, image_of, is_one_image
 from heedful.data.images.reading import LabelledImage
 from heedful.data.images.stores import decode_all
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
+from heedful.explain.explanation import Explanation
+from heedful.explain.images import ExplainedImage
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import Classifier
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.images.classify.evaluation import ImageEvaluation, evaluate_images
 from heedful.tasks.images.classify.scoring import scores_of
 from heedful.tasks.images.explaining import explain_image
 from heedful.tasks.images.old_names import takes_old_names
 from heedful.tasks.shared.classes.classification import BLANK, Classification, classifications
-from heedful.tasks.shared.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.explaining.explanation import Explanation
-from heedful.tasks.shared.explaining.images import ExplainedImage
 from heedful.tasks.shared.loaded_model import LoadedModel, listed
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.streaming import answer_stream, empty_answer
@@ -59,7 +60,7 @@ class ImageClassifier(LoadedModel[Classifier]):
     @property
     def several(self) -> bool:
         """Whether an image may have several labels, or none."""
-        return image_model(self.recipe).labels == "several"
+        return model_of(self.recipe, ImageClassifierModel).labels == "several"
 
     @overload
     def classify(self, images: str | PathLike[str] | Image.Image) -> Classification: ...  # type: ignore[overload-overlap]
@@ -125,7 +126,7 @@ class ImageClassifier(LoadedModel[Classifier]):
         With `gradients`, also return how much each patch would change the most likely class. `name` is what the
         explanation calls the image, by default its path.
         """
-        encoder = image_model(self.recipe).encoder
+        encoder = model_of(self.recipe, ImageClassifierModel).encoder
         read = self._image(image, "`image`")
         (pixels,) = decode_all([read], self.recipe.data.images, encoder.channels)
         explained = ExplainedImage(pixels, encoder.patch, encoder.class_token)
@@ -136,7 +137,7 @@ class ImageClassifier(LoadedModel[Classifier]):
         """Return the scores of every class for images, in their order."""
         if not images:
             return torch.empty(0, len(self.labels))
-        channels = image_model(self.recipe).encoder.channels
+        channels = model_of(self.recipe, ImageClassifierModel).encoder.channels
         decoded = list(decode_all(images, self.recipe.data.images, channels))
         with evaluation_mode(self.network):
             return scores_of(self._bundle, (TokenStore(image_streams(decoded)),), np.arange(len(decoded)))
@@ -159,7 +160,7 @@ class ImageClassifier(LoadedModel[Classifier]):
 
     def _image(self, given: object, where: str) -> LabelledImage:
         """Return an image that a program gave."""
-        return image_of(given, where, image_model(self.recipe).encoder.channels)
+        return image_of(given, where, model_of(self.recipe, ImageClassifierModel).encoder.channels)
 
 
 def read_image_classifier(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[Classifier]:

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
+from heedful.config.model.images import ImageClassifierModel
 from heedful.config.recipe import Recipe
-from heedful.config.rules.classify_images import image_model
+from heedful.config.tables import model_of
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.images.batches import ImageCollator
 from heedful.data.token_store import TokenStore
@@ -34,6 +35,6 @@ def scores_of(
 
 def collator_of(recipe: Recipe, classes: int) -> ImageCollator:
     """Return the collator that makes the model's input."""
-    model = image_model(recipe)
+    model = model_of(recipe, ImageClassifierModel)
     several = classes if model.labels == "several" else 0
     return ImageCollator(model.encoder.patch, model.encoder.class_token, several)

@@ -7,33 +7,35 @@ from typing import Any
 import numpy as np
 import torch
 
+from heedful.base.errors import UserError
+from heedful.base.packed import Run
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.model.images import ImageTransformerTable
+from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
 from heedful.config.recipe import Recipe
-from heedful.config.rules.classify_images import CLASSIFY_IMAGES, image_model
-from heedful.config.rules.task_rules import TaskRules
+from heedful.config.tables import model_of
+from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import StaticShape
 from heedful.data.images.batches import ImageFeed
 from heedful.data.images.reading import read_images
 from heedful.data.images.stores import prepare_images
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.packed import Run
 from heedful.tasks.images.classify.evaluation import ImageEvaluation, evaluate_images
 from heedful.tasks.images.classify.model import ImageClassifier, read_image_classifier
+from heedful.tasks.images.classify.rules import CLASSIFY_IMAGES
 from heedful.tasks.images.classify.scoring import collator_of
 from heedful.tasks.images.classify.validation import ImageValidator
 from heedful.tasks.shared.classes.class_weights import class_weights, listed_classes, weighted_stores
 from heedful.tasks.shared.placement import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
+from heedful.tasks.shared.task import Task
 from heedful.training.objectives import ImageClasses
 
 
-class ClassifyImagesTask:
+class ClassifyImagesTask(Task):
     """Classifies images."""
 
     rules: TaskRules = CLASSIFY_IMAGES
@@ -48,7 +50,7 @@ class ClassifyImagesTask:
     def objective(self, recipe: Recipe, prepared: Prepared) -> ImageClasses:
         """Make the objective that training minimises."""
         augmentation = Augmentation(**recipe.train.augmentation.model_dump())
-        several, classes = image_model(recipe).labels == "several", len(prepared.vocabularies.labels)
+        several, classes = model_of(recipe, ImageClassifierModel).labels == "several", len(prepared.vocabularies.labels)
         weights = class_weights(recipe.train.class_weights, prepared, several, noun="image")
         return ImageClasses(recipe.label_smoothing, weights, augmentation, classes, several)
 
@@ -59,7 +61,7 @@ class ClassifyImagesTask:
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if all images have one size."""
-        encoder, size = image_model(recipe).encoder, recipe.data.images.size
+        encoder, size = model_of(recipe, ImageClassifierModel).encoder, recipe.data.images.size
         if size is None or (isinstance(encoder, ImageTransformerTable) and not encoder.fused):
             return None
         return StaticShape.rows(recipe.data.batch_tokens, Run(1, *size).tokens(encoder.patch, encoder.class_token))

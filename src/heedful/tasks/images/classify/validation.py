@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping
 
-from heedful.config.rules.classify_images import image_model
+from heedful.config.model.images import ImageClassifierModel
+from heedful.config.tables import model_of
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
@@ -11,7 +12,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.images.classify.scoring import scores_of
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
-from heedful.tasks.shared.validation_scores import metric_first
+from heedful.tasks.shared.validation import metric_first
 
 
 class ImageValidator:
@@ -30,7 +31,10 @@ class ImageValidator:
         """Return all scores; none without validation corpora."""
         if not self._stores:
             return {}
-        labels, several = self._bundle.vocabularies.labels, image_model(self._bundle.recipe).labels == "several"
+        labels, several = (
+            self._bundle.vocabularies.labels,
+            model_of(self._bundle.recipe, ImageClassifierModel).labels == "several",
+        )
         found = [store.streams["label"] for store in self._stores]
         classes = [ragged[row].tolist() for ragged in found for row in range(len(ragged))]
         rows = spread(self._settings.max_sentences or len(classes), len(classes))

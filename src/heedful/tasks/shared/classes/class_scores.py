@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
-from heedful.columns import one_column
-from heedful.errors import counted
+from heedful.base.columns import one_column
+from heedful.base.errors import counted
 from heedful.metrics.classification import ClassificationResult
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScore, ItemScores, Score, finite_scores, macro_f1_of_sums, mean_score

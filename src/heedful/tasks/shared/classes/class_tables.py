@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from heedful.columns import align_columns, one_column
+from heedful.base.columns import align_columns, one_column
 from heedful.metrics.classification import ClassificationResult
 
 _WIDEST: Final = 10  # maximum classes of a full matrix; with more, this number of most frequent mistakes is shown

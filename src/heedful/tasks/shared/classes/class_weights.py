@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from heedful.base.errors import UserError, suggestion
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.text_stores import counts_of
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError, suggestion
 
 
 def class_weights(

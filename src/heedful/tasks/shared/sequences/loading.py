@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from heedful.config.rules.task_rules import TaskRules
+from heedful.base.errors import UserError
+from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import from_outside
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.scorer import Scorer, SingleModel
-from heedful.errors import UserError
 from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.placement import Placement

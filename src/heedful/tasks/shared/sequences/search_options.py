@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from reprlib import repr as shortened
 from typing import Annotated, Any, Final, TypedDict
 
-from heedful.arguments import check_flag, check_number, check_text, check_texts, check_whole
+from heedful.base.arguments import check_flag, check_number, check_text, check_texts, check_whole
+from heedful.base.errors import UserError, by_caller, option, suggestion
 from heedful.config.decode import MOST, Decode
 from heedful.config.reading.describing.meanings import brief_meaning
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.settings import Sampling, SearchSettings
-from heedful.errors import UserError, by_caller, option, suggestion
 from heedful.tasks.shared.sequences.minimum_bayes_risk import UTILITIES, Found, MinimumBayesRisk
 from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.shown_options import Option, options_of

@@ -13,12 +13,13 @@ from heedful.data.prepare.pairs import prepare
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.tasks.shared.static_shapes import static_layout
+from heedful.tasks.shared.task import Task
 from heedful.training.objectives import NextToken
 
 _SHORTEST: Final = 8  # tokens: batches of sentences that are all shorter leave some of the budget unused
 
 
-class SequenceTask:
+class SequenceTask(Task):
     """Learns the next token of a target from pairs of sequences."""
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:

@@ -4,18 +4,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
+from heedful.base.errors import UserError
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.pairs import PairBatch, collate, pair_costs
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.token_store import TokenStore
-from heedful.errors import UserError
 from heedful.metrics.language.perplexity import likelihood
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.token_scores import LONGEST_SCORED
-from heedful.tasks.shared.validation_scores import metric_first, refuse_diverged
+from heedful.tasks.shared.validation import metric_first, refuse_diverged
 
 
 class SequenceValidator:

@@ -3,12 +3,12 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from heedful.arguments import check_one_each
+from heedful.base.arguments import check_one_each
+from heedful.base.errors import UserError, by_caller
 from heedful.config.recipe import Recipe
 from heedful.data.text_form import TextForm, join_words, split_words
 from heedful.data.tokenize.tokenizer import tag_of
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError, by_caller
 
 Languages = str | Sequence[str] | None  # the target language of all texts, or of each; None where texts have tags
 

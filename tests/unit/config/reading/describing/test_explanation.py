@@ -2,8 +2,8 @@
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.reading.describing.explanation import explain, list_tables
-from heedful.errors import UserError
 
 
 def test_a_key_that_is_a_name_or_a_table_is_explained_as_both() -> None:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from heedful.base.errors import MachineError, UserError
 from heedful.data.corpora.formats import lines
 from heedful.data.corpora.formats.lines import TextFile, check_exists, decode_lines, locate, read_lines
-from heedful.errors import MachineError, UserError
 
 
 def decoded(data: bytes) -> list[str]:

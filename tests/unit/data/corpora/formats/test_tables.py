@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import CsvCorpus, TsvCorpus
 from heedful.config.corpora.texts import CsvTexts, TsvTexts
 from heedful.data.corpora.formats.lines import locate
 from heedful.data.corpora.formats.tables import _csv_rows, read_columns
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, read_texts
-from heedful.errors import UserError
 
 QUOTED = 'en,de\n"one, two",eins\n\n"say ""no""","zwei\nZeilen"\n'
 

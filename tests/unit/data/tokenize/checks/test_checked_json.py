@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.tokenizer import AnyTokenizer, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.errors import UserError
 
 KINDS: dict[str, AnyTokenizer] = {
     "word": Words(kind="word"),

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 import pytest
 from tests.unit.decode.constraints.words.vocabularies import usual
 
+from heedful.base.errors import UserError
 from heedful.data.tokenize.own_tokenizer import OwnTokenizer
 from heedful.decode.constraints.words.planner import WordPlanner, check_room
 from heedful.decode.query import Query
-from heedful.errors import UserError
 
 
 class Letters:

@@ -9,6 +9,7 @@ from tests.unit.decode.constraints.random_scores import Noise, search_of
 from tests.unit.decode.constraints.words.vocabularies import SMALLEST, USUAL, smallest, tokenizer_of, usual
 from torch import Tensor
 
+from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.factories import make_constraints, words
 from heedful.decode.constraints.protocol import Constraint
@@ -20,7 +21,6 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.loop import decode
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
-from heedful.packed import Packed
 
 CPU = torch.device("cpu")
 

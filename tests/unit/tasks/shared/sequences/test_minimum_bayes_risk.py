@@ -8,10 +8,10 @@ import pytest
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
+from heedful.base.errors import UserError
 from heedful.cli.main import run
 from heedful.config.decode import Decode
 from heedful.decode.settings import Sampling
-from heedful.errors import UserError
 from heedful.tasks.shared.sequences.minimum_bayes_risk import UTILITIES, MinimumBayesRisk, expected_utilities
 from heedful.tasks.shared.sequences.search_options import SearchOptions, resolve
 from heedful.tasks.translate.model import Translator

@@ -2,13 +2,13 @@
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.decode import Decode
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.settings import Sampling
-from heedful.errors import UserError
 from heedful.tasks.shared.sequences.search_options import _CHECKS, SearchOptions, resolve
 from heedful.tasks.shared.shown_options import options_of
 from heedful.tasks.translate.alignment import align

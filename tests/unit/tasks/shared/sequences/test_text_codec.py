@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from heedful.base.errors import UserError
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data, Tokenized
 from heedful.config.recipe import Recipe
@@ -11,7 +12,6 @@ from heedful.config.tokenizer import Words
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.errors import UserError
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 
 ENGLISH = "a dog , isn 't it ? <2de>"

@@ -1,0 +1,343 @@
+"""Reads and writes files: whole or not at all, even if the process is killed or the disk is full."""
+
+import errno
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from heedful.base.errors import MachineError, UserError, by_caller
+
+_AGAIN: Final = "free some space and AGAIN"  # see `machine_error`
+_MACHINE_FAULTS: Mapping[int, str] = {
+    errno.ENOSPC: f"the disk is full: {_AGAIN}",
+    errno.EDQUOT: f"the disk quota is used up: {_AGAIN}",
+    errno.EACCES: "no permission: choose another folder or change the permissions",
+    errno.EPERM: "no permission: choose another folder or change the permissions",
+    errno.EROFS: "the file system is read-only: choose another folder",
+    errno.EIO: "the disk reported an input/output error",
+    errno.EMFILE: "too many open files: raise the limit with `ulimit -n`",
+}
+READING_FAULTS: Mapping[int, str] = {
+    errno.ENOENT: "no such file",
+    errno.EISDIR: "this is a folder, but must be a file",
+    errno.ENOTDIR: "a file exists where a folder must be",
+    errno.EEXIST: "a file exists where a folder must be",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "its symbolic links form a loop",
+}
+WRITING_FAULTS: Mapping[int, str] = {
+    **READING_FAULTS,
+    errno.ENOENT: "cannot be written: there is no such folder, choose another",
+}
+_DEVICE_FOLDERS: Final = (("/", "dev"), ("/", "proc"))
+_READER_GONE: Final = (errno.EPIPE, errno.EIO)  # the other end of a pipe was closed; a terminal hung up
+_DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+
+
+@contextmanager
+def machine_faults(path: Path) -> Iterator[None]:
+    """Turn OS errors that are the machine's fault into a MachineError of one line."""
+    try:
+        yield
+    except OSError as error:
+        fault = machine_error(error, path)
+        if fault is None:
+            raise
+        raise fault from error
+
+
+def machine_error(error: OSError, path: Path) -> MachineError | None:
+    """Return a one-line MachineError for an OS error that is the machine's fault, otherwise None."""
+    reason = _MACHINE_FAULTS.get(error.errno or 0)
+    again = by_caller(
+        "run the same command again (with --resume if it was training)",
+        "try again (with `resume=True` if it was training)",
+    )
+    return MachineError(f"{path}: {reason.replace('AGAIN', again)}.") if reason else None
+
+
+def impossible_name(error: OSError) -> UserError | None:
+    """Return a one-line UserError for an OS error about a name that no file can have, otherwise None."""
+    if error.filename is None or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
+        return None
+    return UserError(f"{os.fsdecode(error.filename)}: {READING_FAULTS[error.errno]}.")
+
+
+@contextmanager
+def user_faults(path: Path, faults: Mapping[int, str] = READING_FAULTS) -> Iterator[None]:
+    """Turn OS errors caused by a path that the user gave into a UserError of one line."""
+    try:
+        yield
+    except OSError as error:
+        reason = faults.get(error.errno or 0)
+        if reason is None:
+            raise
+        raise UserError(f"{path}: {reason}.") from error
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a whole file: to a temporary file next to it, synced, then renamed over the old one.
+
+    A symbolic link stays a link: the file that it points to is replaced. The permissions of an existing file are kept;
+    a device or a pipe is never replaced, the data is written to it.
+    """
+    with machine_faults(path), user_faults(path, WRITING_FAULTS):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        before = _status(path)
+        if before is not None and not _is_replaceable(path, before):
+            with path.open("ab") as device:  # not "wb": standard output may be a file that others write to as well
+                device.write(data)
+            return
+        target = path.resolve() if path.is_symlink() else path
+        staged = _temporary_path(target)
+        try:
+            _write_synced(staged, data)
+            if before is not None and staged.stat().st_mode != before.st_mode:  # not all file systems can change it
+                staged.chmod(stat.S_IMODE(before.st_mode))
+            staged.replace(target)
+        except BaseException:
+            staged.unlink(missing_ok=True)
+            raise
+        _sync(target.parent)
+
+
+def output_folder(path: str | Path, option: str = "--out") -> Path:
+    """Return a folder that the user named for results; refuse names that no folder can have, and files in its way."""
+    if not str(path):
+        raise UserError(f"{by_caller(option, '`out`')} is empty: name a folder.")
+    folder = expand_user(path)
+    with machine_faults(folder), user_faults(folder):
+        refuse_file_in_the_way(folder, option)
+        _status(folder)
+    return folder
+
+
+def expand_user(path: str | Path) -> Path:
+    """Return a path that a user wrote, with `~` and `~name` replaced by home folders."""
+    if "\0" in str(path):
+        raise UserError(f"{str(path)!a}: the name has a NUL character: choose another.")
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        name = Path(path).parts[0]
+        raise UserError(f"{path}: there is no home folder {name}: write the path of the folder instead.") from error
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Return the status of a file, or of the file that a link points to; None if there is none."""
+    try:
+        return path.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _is_replaceable(path: Path, status: os.stat_result) -> bool:
+    """Whether a file can be replaced by a new one: it is a regular file, and not one that a device name leads to."""
+    if stat.S_ISDIR(status.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    if not os.access(path, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    return stat.S_ISREG(status.st_mode) and path.parts[:2] not in _DEVICE_FOLDERS
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a value as readable JSON."""
+    write_bytes(path, json_bytes(value))
+
+
+def json_bytes(value: object) -> bytes:
+    """Serialise a value in the format of all JSON files of the project."""
+    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append one line to a log; a crash or a full disk may lose the last line, but never an earlier one."""
+    with machine_faults(path), user_faults(path, WRITING_FAULTS), path.open("ab+") as log:
+        torn = log.tell() > 0 and log.seek(-1, os.SEEK_END) >= 0 and log.read(1) != b"\n"
+        log.write(f"{chr(10) if torn else ''}{line}\n".encode())
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a staging folder that is synced and renamed to `path` when the block ends, or removed when it fails."""
+    if path.is_file():
+        raise UserError(f"{path}: this is a file, but must be a folder.")
+    if path.is_symlink() and path.is_dir():
+        path = path.resolve()  # the folder that the link points to is replaced, and the link stays
+    with machine_faults(path):
+        staged = _temporary_path(path)
+        with user_faults(path, WRITING_FAULTS):
+            staged.mkdir(parents=True)
+        try:
+            yield staged
+            for item in (*staged.rglob("*"), staged):
+                _sync(item)
+            _exchange(path, staged)
+        except BaseException:
+            shutil.rmtree(staged, ignore_errors=True)
+            raise
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Write a folder of files that appears whole or not at all."""
+    with new_folder(path) as staged:
+        for name, data in files.items():
+            (staged / name).write_bytes(data)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder; it is renamed first, so that a half-removed folder is never mistaken for a whole one.
+
+    Of a symbolic link the link is removed, and what it points to stays.
+    """
+    with machine_faults(path):
+        if path.is_symlink():
+            path.unlink()
+        else:
+            shutil.rmtree(path.rename(_temporary_path(path)))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Read a whole file, or raise a UserError if it is missing or not a file: a pipe waits, and a device never ends."""
+    with machine_faults(path), user_faults(path):
+        refuse_special_file(path)
+        return path.read_bytes()
+
+
+def refuse_special_file(path: Path) -> None:
+    """Refuse pipes, devices and sockets; raise the OS error of a path where there is nothing."""
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise UserError(f"{path}: this is a pipe or a device, but must be a file.")
+
+
+def read_json(path: Path) -> object:
+    """Read a JSON file, or raise a UserError that says where it is damaged."""
+    data = read_bytes(path)
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{path} is not JSON ({error}): the file is damaged, restore it from a copy.") from error
+
+
+def read_json_lines(path: Path) -> list[dict[str, Any]]:
+    """Read the objects of a log, one per line, as `append_line` writes them; a line that a crash truncated is left out.
+
+    A log that does not exist has no lines.
+    """
+    found = []
+    for line in read_bytes(path).splitlines() if path.exists() else ():
+        try:
+            entry = json.loads(line, parse_constant=lambda name: None)  # NaN and Infinity are not JSON
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict):
+            found.append(entry)
+    return found
+
+
+def sha256_of_file(path: Path) -> str:
+    """Hash a file of any size."""
+    with machine_faults(path), user_faults(path):
+        refuse_special_file(path)
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tolerate_closed_reader(stream: TextIO | None, full_disk: bool = False) -> TextIO:
+    """Return a stream with the same destination that silently discards output once its reader is gone.
+
+    With `full_disk`, output is discarded as well while the disk is full that it goes to. A standard stream that was
+    closed before Python started is None. A stream that is not a file is returned as it is.
+    """
+    if stream is None:
+        return Path(os.devnull).open("w", encoding="utf-8")
+    if not isinstance(stream, io.TextIOWrapper):  # in a notebook: its file descriptor may not be where it writes
+        return stream
+    try:
+        file = _ToleratesClosedReader(stream.fileno(), "w", closefd=False)
+        file.tolerated = (*_READER_GONE, *(_DISK_FULL if full_disk else ()))
+    except io.UnsupportedOperation:  # in memory
+        return stream
+    return io.TextIOWrapper(
+        io.BufferedWriter(file), encoding=stream.encoding, errors=stream.errors, line_buffering=True
+    )
+
+
+class _ToleratesClosedReader(io.FileIO):
+    tolerated: tuple[int, ...] = _READER_GONE
+
+    def write(self, data: Any) -> int:
+        try:
+            return super().write(data)
+        except OSError as error:
+            if error.errno not in self.tolerated:
+                raise
+            return len(data)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files and folders that killed processes left in a folder."""
+    for path in folder.glob(".*.*"):
+        if not re.fullmatch(r"\..+\.[0-9a-f]{32}", path.name):
+            continue
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
+def _temporary_path(path: Path) -> Path:
+    name = os.fsencode(path.name)[:200].decode(errors="ignore")  # a long name has no room for more
+    return path.with_name(f".{name}.{uuid.uuid4().hex}")
+
+
+def _exchange(path: Path, staged: Path) -> None:
+    """Rename a finished folder over an old one, which is restored if this fails and removed if it succeeds."""
+    old = path.rename(_temporary_path(path)) if path.exists() else None
+    try:
+        staged.rename(path)
+    except BaseException:
+        if old:
+            old.rename(path)
+        raise
+    _sync(path.parent)
+    if old:
+        shutil.rmtree(old, ignore_errors=True)  # the new one is in place: leftovers are not a failure
+
+
+def _write_synced(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def refuse_file_in_the_way(folder: Path, option: str = "--out") -> None:
+    """Refuse a folder that cannot be created because a file is in the way."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    if not existing.is_dir():
+        another = by_caller(option, "folder")
+        raise UserError(f"{existing}: a file exists where a folder must be: choose another {another}.")
+
+
+def is_unicode(text: str) -> bool:
+    """Whether a text can be encoded as UTF-8: lone surrogates, which Python makes of invalid bytes, cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)

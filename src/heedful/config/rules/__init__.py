@@ -1,1 +1,0 @@
-"""The rules of each task's recipes: one file per task, without torch."""

@@ -1,0 +1,1 @@
+"""The doctor: what is wrong with a recipe or its data, and what a run would cost."""

@@ -1,0 +1,171 @@
+"""Reads the corpora of every task as rows of one or two texts, so that one set of checks serves all of them."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final, Literal, NamedTuple
+
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.captions import CaptionCorpus
+from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus
+from heedful.config.corpora.questions import QuestionCorpus
+from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.data import Data
+from heedful.config.recipe import Recipe
+from heedful.data.corpora.documents import read_documents
+from heedful.data.corpora.files import files_of, select_lines
+from heedful.data.corpora.formats.lines import read_lines
+from heedful.data.corpora.pairs import read_pairs
+from heedful.data.corpora.questions.reading import read_questions
+from heedful.data.corpora.tagged import read_tagged
+from heedful.data.corpora.texts import read_texts
+from heedful.data.images.captions import read_captioned
+from heedful.data.text_form import TextForm
+from heedful.doctor.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, TREE_KINDS, FindingKind
+
+Labels = Literal["one", "several", "words"] | None  # labels of a text: one per word, or None if the task reads none
+
+_BETWEEN: Final = " ||| "  # the two texts of a row that a model reads together
+_COMMA: Final = ", "  # between the labels of a text
+
+
+class Row(NamedTuple):
+    """One row: source and target, text and label, or a text alone."""
+
+    first: str
+    second: str
+    line: int  # in its file, from 1; 0 where that is unknown
+
+
+@dataclass(frozen=True)
+class RowForm:
+    """What the rows of a corpus are called, and what can be said about them."""
+
+    unit: str  # their name in the plural
+    sides: tuple[str, ...]  # names of their texts
+    kinds: Mapping[str, FindingKind]
+    shortest: int = 1  # characters: shorter rows are not compared with others
+    overlong: int = 2000  # characters
+
+    @property
+    def paired(self) -> bool:
+        """Whether a row has a text in two languages."""
+        return "target" in self.sides
+
+    def without(self, *kinds: str) -> "RowForm":
+        """Return the form of rows of which some kinds of problems are not told."""
+        return replace(self, kinds={kind: how for kind, how in self.kinds.items() if kind not in kinds})
+
+    @property
+    def labelled(self) -> bool:
+        """Whether a row has a label."""
+        return "label" in self.sides
+
+
+_WITHOUT_LENGTHS: Final = {kind: how for kind, how in TEXT_KINDS.items() if kind not in ("overlong", "cut")}
+_PAIRS: Final = RowForm("pairs", ("source", "target"), FINDING_KINDS)
+_GENERATED_PAIRS: Final = _PAIRS.without("ratio", "digits")  # lengths and numbers differ as they should
+_VARIANTS: Final = _PAIRS.without("ambiguous")
+_LABELLED: Final = RowForm("texts", ("text", "label"), TEXT_KINDS, overlong=20_000)
+_TEXTS: Final = RowForm("texts", ("text",), TEXT_KINDS, overlong=20_000)
+_TAGGED: Final = RowForm("sentences", ("text", "label"), _WITHOUT_LENGTHS)  # long sentences are cut between words
+_DOCUMENTS: Final = RowForm("texts", ("text",), _WITHOUT_LENGTHS)  # windows are cut from texts of any length
+_TREES: Final = RowForm("sentences", ("text",), TREE_KINDS)
+_QUESTIONS: Final = RowForm("questions", ("text",), _WITHOUT_LENGTHS)  # with their texts
+_CAPTIONS: Final = RowForm("captions", ("text",), _WITHOUT_LENGTHS).without(  # images may be described alike
+    "repeated", "source_seen", "pair_seen"
+)
+_LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings and short replies recur
+
+
+def labels_of_task(recipe: Recipe) -> Labels:
+    """Return how many labels the texts of a recipe have."""
+    if not recipe.rules.labels:
+        return None
+    if recipe.rules.words:
+        return "words"
+    return "several" if getattr(recipe.model, "labels", "one") == "several" else "one"
+
+
+def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm:
+    """Return the form of a corpus's rows; `running` says whether the task reads texts in windows."""
+    if isinstance(corpus, PAIRS):
+        if isinstance(corpus, BuiltinCorpus):
+            return _GENERATED_PAIRS
+        return _VARIANTS if corpus.variants else _PAIRS
+    if isinstance(corpus, PlainTexts):
+        return _LINES
+    if isinstance(corpus, QuestionCorpus):
+        return _QUESTIONS
+    if isinstance(corpus, TreeCorpus):
+        return _TREES
+    if isinstance(corpus, CaptionCorpus):
+        return _CAPTIONS
+    if running:
+        return _DOCUMENTS
+    if labels == "words":
+        return _TAGGED
+    return _TEXTS if labels is None else _LABELLED
+
+
+def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
+    """Yield the rows of a corpus in order, blank ones included, in the form that the model reads."""
+    form, header = TextForm.of(data), int(corpus.has_header)
+    first = int(corpus.lines.partition("-")[0] or 1) + header
+    if isinstance(corpus, (*PAIRS, TreeCorpus)):
+        pairs = enumerate(read_pairs(corpus, data.folder, form), first)
+        return (Row(source, target, line) for line, (source, target) in pairs)
+    if isinstance(corpus, PlainTexts):
+        return _lines(corpus, data, form, first)
+    if isinstance(corpus, QuestionCorpus):
+        return (
+            Row(_one_line(form.of_line(asked.question), form.of_line(asked.text)), "", asked.line)
+            for asked in read_questions(corpus, data.folder)
+        )
+    if isinstance(corpus, CaptionCorpus):
+        return (
+            Row(text, "", line)
+            for one in read_captioned(corpus, data.folder, form)
+            for text, line in zip(one.captions, one.lines, strict=True)
+        )
+    if labels == "words":
+        return (
+            Row(" ".join(text.words), " ".join(text.labels), text.lines[0] if text.lines else 0)
+            for text in read_tagged(corpus, data.folder, form)
+        )
+    read = corpus if labels else corpus.model_copy(update={"label": None})
+    return (
+        Row(_one_line(text.text, text.second), _COMMA.join(text.labels), text.line)
+        for text in read_texts(read, data.folder, form, labels == "several")
+    )
+
+
+def split_labels(joined: str, labels: Labels) -> list[str]:
+    """Return the labels of a row."""
+    names = joined.split() if labels == "words" else joined.split(_COMMA) if labels == "several" else [joined]
+    return [name for name in names if name]
+
+
+def _one_line(text: str, second: str | None) -> str:
+    """Join a pair of texts; a line break inside a cell of a table is as good as a space."""
+    whole = text if second is None else f"{text}{_BETWEEN}{second}" if text.strip() and second.strip() else ""
+    return " ".join(whole.splitlines()) if "\n" in whole or "\r" in whole else whole
+
+
+def cells_of(row: Row) -> list[str]:
+    """Return what would be the names of columns if the row were a header."""
+    parts = [cell for text in row.first.split(_BETWEEN) for cell in text.split("\t")]
+    return [cell.strip().strip("\"'").casefold() for cell in (*parts, *([row.second] if row.second else []))]
+
+
+def _lines(corpus: PlainTexts, data: Data, form: TextForm, first: int) -> Iterator[Row]:
+    """Yield the lines of running text; of a part or a sample, which consists of whole documents, the sentences."""
+    if corpus.part or corpus.sample is not None:
+        documents = read_documents(corpus, data.folder, form)
+        return (Row(sentence, "", 0) for document in documents for sentence in document)
+    lines = select_lines(read_lines(files_of(corpus, data.folder)[0]), corpus)
+    headed = corpus.documents == "heading"  # headings are not read as text
+    return (
+        Row("" if headed and line.strip()[:1] == "=" == line.strip()[-1:] else form.of_line(line), "", number)
+        for number, line in enumerate(lines, first)
+    )

@@ -1,0 +1,1 @@
+"""What a run would cost: updates, operations, memory, and the speed of the device."""

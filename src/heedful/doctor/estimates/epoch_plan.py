@@ -1,0 +1,59 @@
+"""The micro-batches of a run's first epoch and their lengths, whatever the task."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.config.model.mixed import PairModel
+from heedful.config.recipe import Recipe
+from heedful.data.epochs.loader import RowFeed, TrainingFeed
+from heedful.data.prepare.prepared import Prepared
+from heedful.doctor.estimates.flops import STEP, forward_flop
+
+Lengths = NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class PlannedBatch:
+    """A micro-batch before it is made."""
+
+    planned: Any  # what the feed makes it of
+    lengths: tuple[Lengths, ...]  # of its rows in tokens, markers included, for each side
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """The tokens of all sides, and of the longest row."""
+        return sum(int(side.sum()) for side in self.lengths), int(np.sum(self.lengths, axis=0).max())
+
+
+def plan_epoch(feed: TrainingFeed[Any]) -> list[PlannedBatch]:
+    """Return the micro-batches of the first epoch, in order."""
+    return [PlannedBatch(planned, _lengths(feed, planned)) for planned in feed.plan(0)]
+
+
+def total(batches: Sequence[PlannedBatch], side: int) -> Lengths:
+    """Return the lengths of all rows on a side."""
+    return np.concatenate([batch.lengths[side] for batch in batches])
+
+
+def updates_of(batches: Sequence[PlannedBatch], recipe: Recipe) -> int:
+    """Return the number of updates of an epoch; the last one may be smaller."""
+    return -(-len(batches) // recipe.train.accumulate)
+
+
+def flop_per_update(batches: Sequence[PlannedBatch], recipe: Recipe, prepared: Prepared) -> float | None:
+    """Return the mean operations of an update; None for a network that does not map one sequence to another."""
+    if not isinstance(recipe.model, PairModel):
+        return None
+    size = prepared.vocabularies["target"].size
+    forward = forward_flop(recipe.model, total(batches, 0), total(batches, 1), size)
+    return STEP * forward / updates_of(batches, recipe)
+
+
+def _lengths(feed: TrainingFeed[Any], planned: Any) -> tuple[Lengths, ...]:
+    if isinstance(feed, RowFeed):
+        return tuple(feed.collator.costs(feed.stores, planned))
+    return (planned.lengths,)  # stretches of documents know their lengths

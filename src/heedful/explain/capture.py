@@ -1,0 +1,177 @@
+"""Capture of the weights of every attention in a network, while it runs.
+
+Hooks on attention modules ask each for the weights of the call that it just answered. Without a capture there are no
+hooks: networks run as they always do.
+
+Shape letters of this file: Q  queries    S  sentences
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from heedful.base.packed import Layout
+from heedful.explain.explanation import Array, AttentionKind, AttentionWeights, TokenSequence
+from heedful.explain.gates import GateRecord, GateValues, record_gates
+from heedful.explain.states import LayerStates, StateRecord, record_states
+from heedful.models.networks import precision_of, set_precision
+from heedful.nn.attention.backends import explicit
+from heedful.nn.attention.coattention import AlternatingCoAttention, CoAttention
+from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.layers.pooling import FirstPool, LastPool, MeanPool, Pool
+from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
+
+_BLIND: Final = (FirstPool, LastPool, MeanPool)  # their weights do not depend on what a text says
+
+
+class Capture:
+    """The weights of each kind of attention, in the order in which layers computed them."""
+
+    def __init__(self) -> None:
+        self._layers: dict[AttentionKind, list[list[Tensor]]] = {}
+        self._stepping: dict[int, list[Tensor]] = {}
+        self.gates = GateRecord()
+        self.states = StateRecord()
+
+    @property
+    def kinds(self) -> list[AttentionKind]:
+        """The kinds of attention that were seen."""
+        return list(self._layers)
+
+    def weights(self, kind: AttentionKind) -> Array:
+        """Return the weights of one kind: layer x head x query x key."""
+        layers = [torch.cat(calls, dim=1) for calls in self._layers[kind]]
+        stacked: Array = torch.stack(layers).cpu().numpy().astype(np.float32)
+        return stacked
+
+    def explain(self, kind: AttentionKind, queries: str, keys: str) -> list[AttentionWeights]:
+        """Return the weights of one kind with the names of its sequences; none if the network has none of that kind."""
+        return [AttentionWeights(kind, self.weights(kind), queries, keys)] if kind in self._layers else []
+
+    def explain_gates(self, sequences: Mapping[str, TokenSequence]) -> tuple[GateValues, ...]:
+        """Return the gates of recurrent stacks along these sequences."""
+        return self.gates.explain({name: len(sequence) for name, sequence in sequences.items()})
+
+    def explain_states(self, sequences: Mapping[str, TokenSequence]) -> tuple[LayerStates, ...]:
+        """Return the hidden states of Transformers along these sequences."""
+        return self.states.explain({name: len(sequence) for name, sequence in sequences.items()})
+
+    def add_layer(self, kind: AttentionKind, weights_HNM: Tensor) -> None:
+        """Add the weights of one call, which is one layer."""
+        self._layers.setdefault(kind, []).append([weights_HNM.float()])
+
+    def add_step(self, kind: AttentionKind, module: nn.Module, weights_HNM: Tensor) -> None:
+        """Add the weights of one call of a module that is called step by step: further rows of its layer."""
+        if id(module) not in self._stepping:
+            self._stepping[id(module)] = []
+            self._layers.setdefault(kind, []).append(self._stepping[id(module)])
+        self._stepping[id(module)].append(weights_HNM.float())
+
+
+@contextmanager
+def by_equation(network: nn.Module) -> Iterator[None]:
+    """Compute attention by the explicit backend, and everything in float32, inside the block."""
+    precision = precision_of(network)
+    backends = [
+        (module, module.backend) for module in network.modules() if isinstance(module, SelfAttention | CrossAttention)
+    ]
+    try:
+        for module, _ in backends:
+            module.backend = explicit
+        set_precision(network, torch.promote_types(precision, torch.float32))
+        yield
+    finally:
+        for module, backend in backends:
+            module.backend = backend
+        set_precision(network, precision)
+
+
+@contextmanager
+def capture_weights(network: nn.Module) -> Iterator[Capture]:
+    """Compute attention by its equation and in float32 inside the block, and capture the weights of every call."""
+    found = Capture()
+    hooks = [
+        module.register_forward_hook(_hook(found, name))
+        for name, module in network.named_modules()
+        if _shows(name, module)
+    ]
+    try:
+        with by_equation(network), record_gates(network) as found.gates, record_states(network) as found.states:
+            yield found
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def kind_of(name: str, module: SelfAttention | CrossAttention) -> AttentionKind:
+    """Return the kind of an attention with heads, which has this name in its network."""
+    if isinstance(module, CrossAttention):
+        return "cross"
+    if name.startswith("questions."):  # about an image, which has an encoder of its own
+        return "question"
+    return "decoder" if module.causal else "encoder"
+
+
+def _shows(name: str, module: nn.Module) -> bool:
+    if isinstance(module, CoAttention | AlternatingCoAttention):
+        return name == "attention"  # of a question and an image; elsewhere it is a part of a pool
+    if isinstance(module, Pool):
+        return not isinstance(module, _BLIND) and "letters" not in name.split(".")
+    return isinstance(module, SelfAttention | CrossAttention | RecurrentAttention)
+
+
+def _hook(found: Capture, name: str) -> Any:
+    def keep(module: nn.Module, inputs: tuple[Any, ...], output: Any) -> None:
+        match module:
+            case SelfAttention():
+                x, layout = inputs
+                found.add_layer(kind_of(name, module), between_tokens(module.weights(x, layout), layout, layout))
+            case CrossAttention():
+                x, layout, memory, memory_layout = inputs
+                weights = module.weights(x, layout, memory, memory_layout)
+                found.add_layer("cross", between_tokens(weights, layout, memory_layout))
+            case RecurrentAttention():
+                found.add_step("cross", module, _of_memory(module, output[1], inputs[1]))
+            case CoAttention() | AlternatingCoAttention():
+                weights_BL, weights_BM = module.weights(*inputs)
+                found.add_layer("words", weights_BL.unsqueeze(0))
+                found.add_layer("patches", weights_BM.unsqueeze(0))
+            case Pool():
+                x, layout = inputs
+                inner = name.endswith("words.pool")
+                found.add_layer("words" if inner else "pool", _in_rows(module.weights(x, layout), layout))
+
+    return keep
+
+
+def between_tokens(weights_BHLK: Tensor, queries: Layout, keys: Layout, elsewhere: float = 0.0) -> Tensor:
+    """Return the weights between packed tokens, head x query x key: 0, or another value, between sentences."""
+    packed = weights_BHLK.new_full((weights_BHLK.shape[1], queries.tokens, keys.tokens), elsewhere)
+    rows, columns = queries.offsets.tolist(), keys.offsets.tolist()
+    for sentence in range(queries.sentences):
+        top, bottom, left, right = rows[sentence], rows[sentence + 1], columns[sentence], columns[sentence + 1]
+        packed[:, top:bottom, left:right] = weights_BHLK[sentence, :, : bottom - top, : right - left]
+    return packed
+
+
+def _of_memory(module: RecurrentAttention, weights_BQC: Tensor, memory: AttendedMemory) -> Tensor:
+    """Return the weights of the positions of one memory: head x query x key."""
+    weights_B1QL = module.alignment.position_weights(weights_BQC.unsqueeze(1), memory.places)
+    if len(weights_B1QL) != 1:
+        raise ValueError(f"a recurrent decoder is explained one text at a time, but it has {len(weights_B1QL)}")
+    return weights_B1QL[0]
+
+
+def _in_rows(weights_NW: Tensor, layout: Layout) -> Tensor:
+    """Return the weights of a pool, the mean over features: 1 head, one row per sentence, 0 in other sentences."""
+    weights_N = weights_NW.mean(dim=1)
+    sentence_N = torch.repeat_interleave(
+        torch.arange(layout.sentences, device=weights_N.device), layout.lengths.long(), output_size=layout.tokens
+    )
+    rows_SN = weights_N.new_zeros(layout.sentences, layout.tokens)
+    rows_SN[sentence_N, torch.arange(layout.tokens, device=weights_N.device)] = weights_N
+    return rows_SN.unsqueeze(0)

@@ -1,0 +1,1 @@
+"""The pages that show explanations: the explorer, trees, maps of vectors."""

@@ -1,0 +1,126 @@
+"""The explorer: explanations of one or several texts as a page in one file."""
+
+import base64
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from heedful.base.errors import UserError
+from heedful.base.trees import read_tree
+from heedful.explain.explanation import Array, Explanation
+from heedful.explain.gates import GateValues
+from heedful.explain.pages.beam_tree import beam_svg
+from heedful.explain.pages.parse_tree import parse_svg
+from heedful.pages.charts.heat_maps import heat_map
+from heedful.pages.html import write_page
+from heedful.pages.packing import pack
+
+_TITLES: Final = {
+    "translate": "How a translation came about",
+    "classify": "How a text was classified",
+    "fill": "How masks were filled",
+    "generate": "How a text was predicted",
+    "tag": "How words were tagged",
+    "parse": "How a sentence was parsed",
+    "answer": "How an answer was found",
+    "classify_images": "How an image was classified",
+    "caption": "How an image was described",
+    "answer_images": "How a question about an image was answered",
+}
+_MOST_UNITS: Final = 64  # of a layer whose gates are drawn
+_MOST_STACKS: Final = 24  # layers and directions whose gates are drawn
+_MOST_TOKENS: Final = 80  # of a text whose states are drawn
+_MOST: Final = 40_000_000  # weights of a page: more would be hundreds of megabytes
+
+
+def explorer_page(explanations: Sequence[Explanation], model: str, gates: bool = True) -> str:
+    """Return the page of some explanations of a model, which has this name; with `gates`, those of recurrent ones."""
+    weights = sum(one.weights.size for found in explanations for one in found.attentions)
+    if weights > _MOST:
+        raise UserError(
+            f"The page would have {weights:,} weights, but at most {_MOST:,} fit: explain fewer or shorter texts."
+        )
+    first = explanations[0]
+    lead = f"{model}: {first.family}, task {first.task}. Point at words, choose layers and heads, download every image."
+    title = _TITLES.get(first.task, "What a model attended to")
+    return write_page(title, lead, "explorer.js", {"items": [_item(one, gates) for one in explanations]})
+
+
+def _item(found: Explanation, gates: bool) -> dict[str, Any]:
+    """Return an explanation for `explorer.js`: as its JSON, with packed weights."""
+    described = found.to_json(weights=False)
+    for one, written in zip(found.attentions, described["attentions"], strict=True):
+        written.update(pack(one.weights))
+    if found.image is not None:
+        described["image"]["png"] = f"data:image/png;base64,{base64.b64encode(_png(found.image.pixels)).decode()}"
+    if found.before is not None:
+        described["before"]["classes"] = dict(found.before.classes)
+    return described | {
+        "drawings": [*_drawings(found)],
+        "gates": [*_gates(found)] if gates else [],
+        "states": [*_states(found)],
+    }
+
+
+def _states(found: Explanation) -> Iterator[dict[str, Any]]:
+    """Yield how far each layer turned the state of each token, and how long it is; not of many tokens."""
+    for one in found.states:
+        if one.values.shape[1] <= _MOST_TOKENS:
+            turned, norms = 1 - one.similarities(), one.norms()
+            yield {"part": one.part, "tokens": one.tokens, "turn": _rounded(turned), "norm": _rounded(norms)}
+
+
+def _rounded(values: Array) -> list[list[float]]:
+    """Return four digits of each number, 0 where it is not one: JSON does not have those."""
+    return [[float(f"{value:.4g}") for value in row] for row in np.nan_to_num(values).tolist()]
+
+
+def _gates(found: Explanation) -> Iterator[dict[str, Any]]:
+    """Yield the heat maps of each recurrent layer and direction: units from the top, tokens from the left."""
+    for one in found.gates[:_MOST_STACKS]:
+        pieces = found.sequences[one.steps].pieces
+        maps = {}
+        for gate, values in one.values.items():
+            units = np.unique(
+                np.linspace(0, values.shape[1] - 1, min(values.shape[1], _MOST_UNITS)).round().astype(int)
+            )
+            shown = "units" if len(units) == values.shape[1] else f"{len(units)} of {values.shape[1]:,} units"
+            title = f"{gate} of the {one.kind}: {_stack_name(one)}"
+            maps[gate] = heat_map(values[:, units].T, title=title, y_label=shown, column_names=pieces)
+        yield {"name": _stack_name(one), "maps": maps}
+
+
+def _stack_name(one: GateValues) -> str:
+    part = one.stack.removeprefix("pooled.").split(".")[0]
+    level = next((f", {level}" for level in ("words", "sentences") if level in one.stack.split(".")), "")
+    return f"{part}{level}, layer {one.layer + 1}, {one.direction}"
+
+
+def _drawings(found: Explanation) -> Iterator[dict[str, str]]:
+    """Yield what is drawn here, with its title and a note."""
+    if found.tree:
+        yield {
+            "name": "parse",
+            "title": "Parse",
+            "note": "The best tree over the words; their tags are above them.",
+            "svg": parse_svg(read_tree(found.tree, "the parse")),
+        }
+    if found.search:
+        yield {
+            "name": "beam",
+            "title": "Beam search",
+            "note": "The best hypotheses of each step, from left to right, with the score at which each ended or died: "
+            "log P over the length penalty. The one that was found is blue.",
+            "svg": beam_svg(found.search, f"Beam search for {found.text}"),
+        }
+
+
+def _png(pixels: NDArray[np.uint8]) -> bytes:
+    """Return an image as a file."""
+    written = BytesIO()
+    Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(written, "PNG", optimize=True)
+    return written.getvalue()

@@ -1,0 +1,169 @@
+"""From a recipe's [model] table to a network that reads one sequence: classifiers, taggers, readers, masked models."""
+
+from collections.abc import Sequence
+from typing import Any, Final, assert_never
+
+import torch
+from torch import Tensor, nn
+
+from heedful.base.label_schemes import allowed_transitions, scheme_of
+from heedful.config.model.any import AnyEncoder
+from heedful.config.model.bert import BertModel
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoders import (
+    BagEncoderTable,
+    HierarchicalEncoderTable,
+    RecurrentEncoderTable,
+    TransformerEncoderTable,
+)
+from heedful.config.model.images import ImageClassifierModel
+from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.pools import AnyPool
+from heedful.config.model.token_heads import ReaderModel, TaggerModel
+from heedful.models.from_recipe.attention import build_alignment, build_distance, build_distribution
+from heedful.models.from_recipe.depth import scale_initial_weights
+from heedful.models.from_recipe.language import init_language, language_decoder
+from heedful.models.from_recipe.letters import build_letters
+from heedful.models.from_recipe.recurrent import encoder_stack, lone_encoder
+from heedful.models.from_recipe.transformer import build_norm, transformer_encoder
+from heedful.models.heads import Hidden, MaskedHead, Pooler
+from heedful.models.hierarchical import HierarchicalEncoder, LetteredEncoder, Pooled, VectorEncoder
+from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, SpanReader, WordClassifier
+from heedful.nn.attention.aligned_pooling import AlignedPool
+from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
+from heedful.nn.crf import LinearChain, transition_matrix
+from heedful.nn.initialization import init_normal, init_xavier
+from heedful.nn.layers.embedding import Embedding, make_table
+from heedful.nn.layers.linear import Linear
+from heedful.nn.layers.ngrams import NgramBag
+from heedful.nn.layers.pooling import POOLS, Pool
+
+_SMALL: Final = 0.02
+
+
+def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> Classifier:
+    """Make a classifier with new weights, drawn from torch's global generator."""
+    table, width = config.encoder, config.encoder.memory_width
+    weight = make_table(vocabulary, table.embedding_width)
+    encoder, pool = _encoder(table, weight), _pool(config, width)
+    pooled_width = PairPool.vectors * width if config.joins_after_reading else width
+    pooler, head_width = (Pooler(width, pooled_width), width) if config.pooler else (None, pooled_width)
+    head = build_head(config, head_width, classes)
+    model = Classifier(Pooled(encoder, pool), pooler, config.dropout, *head)
+    _initialize(model, table)
+    return model
+
+
+def build_tagger(config: TaggerModel, vocabulary: int, labels: Sequence[str]) -> WordClassifier:
+    """Make a tagger with new weights, drawn from torch's global generator."""
+    table = config.encoder
+    weight = make_table(vocabulary, table.embedding_width)
+    letters = None if config.letters is None else build_letters(config.letters, table.embedding_width)
+    output, hidden = build_head(config, table.memory_width, len(labels))
+    model = WordClassifier(_encoder(table, weight), config.dropout, output, letters=letters, hidden=hidden)
+    _initialize(model, table)
+    if config.crf:
+        model.chain = LinearChain(len(labels), _allowed(labels))  # it begins with zeros
+    return model
+
+
+def _allowed(labels: Sequence[str]) -> Tensor | None:
+    """Return which label may follow which, where labels mark spans; it depends on their names, so it is no weight."""
+    scheme = scheme_of(labels)
+    return None if scheme is None else transition_matrix(allowed_transitions(labels, scheme))
+
+
+def build_reader(config: ReaderModel, vocabulary: int) -> SpanReader:
+    """Make a reader with new weights, drawn from torch's global generator."""
+    table, width = config.encoder, config.encoder.memory_width
+    weight = make_table(vocabulary, table.embedding_width)
+    model = SpanReader(_encoder(table, weight), config.dropout, *build_head(config, width, 2))
+    _initialize(model, table)
+    return model
+
+
+def build_head(
+    config: ClassifierModel | ImageClassifierModel | TaggerModel | ReaderModel, width: int, scores: int
+) -> tuple[Linear, Hidden | None]:
+    """Make the linear map from vectors of this width to scores, and the hidden layer before it, if there is one."""
+    inner = config.head_hidden
+    hidden = None if inner is None else Hidden(width, inner, config.dropout)
+    return Linear(inner or width, scores), hidden
+
+
+def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:
+    """Make a masked language model with new weights, drawn from torch's global generator."""
+    width, weight = config.width, make_table(vocabulary, config.width)
+    activation = "silu" if config.activation == "swiglu" else config.activation  # without its gate
+    head = MaskedHead(width, weight, nn.Parameter(torch.zeros(vocabulary)), build_norm(config), activation)
+    pooler, follows = (Pooler(width), Linear(width, 2)) if config.next_sentence else (None, None)
+    model = MaskedModel(_encoder(config, weight), head, pooler, follows)
+    _initialize(model, config)
+    return model
+
+
+def _pool(config: ClassifierModel, width: int) -> Pool:
+    """Make the pool of a text, or the co-attention of a pair."""
+    if config.joins_after_reading:
+        return PairPool(COATTENTIONS[config.join](width, width))
+    return build_pool(config.pooled_by, width)
+
+
+def build_pool(said: AnyPool, width: int) -> Pool:
+    """Make a pool of vectors of this width from its name or its table."""
+    if isinstance(said, str):
+        return POOLS[said](width)
+    alignment = build_alignment(said, said.alignment, width, width)
+    return AlignedPool(width, alignment, build_distribution(said, width), build_distance(said))
+
+
+def _encoder(config: AnyEncoder, weight: nn.Parameter) -> nn.Module:
+    match config:
+        case TransformerEncoderTable() | BertModel():
+            return transformer_encoder(config, weight, config.segments)
+        case RecurrentEncoderTable():
+            return lone_encoder(config, weight)
+        case HierarchicalEncoderTable():
+            encoder = _encoder(config.words, weight)
+            if config.letters is not None:
+                encoder = LetteredEncoder(encoder, build_letters(config.letters, config.embedding_width))
+            words = Pooled(encoder, build_pool(config.word_pool, config.words.memory_width))
+            stack = encoder_stack(config.sentences, config.words.memory_width)
+            return HierarchicalEncoder(words, VectorEncoder(stack))
+        case BagEncoderTable():
+            return _bag(config, weight)
+        case LanguageModelTable():
+            return LanguageEncoder(language_decoder(config, weight), make_table(2, config.embedding_width))
+        case _:
+            assert_never(config)
+
+
+def _bag(config: BagEncoderTable, weight: nn.Parameter) -> NgramBag:
+    """Make a bag of n-grams; the vectors of tokens are not scaled, so that they do not outweigh those of n-grams."""
+    dropouts: dict[str, Any] = {"dropout": config.dropout, "dropout_words": config.dropout_words, "scaled": False}
+    hashed = None
+    if config.ngrams > 1:
+        hashed = Embedding(nn.Parameter(torch.zeros(config.buckets, config.width)), None, **dropouts)
+    tokens, weighted = Embedding(weight, None, **dropouts), config.weighting == "rarity"
+    bag = NgramBag(tokens, hashed, config.ngrams, weighted, config.weights_per_bucket)
+    if bag.weights is not None:
+        weight.data.mul_(_SMALL)  # values besides those of a regression
+    return bag
+
+
+def _initialize(model: nn.Module, encoder: AnyEncoder) -> None:
+    """Initialize the weights: with BERT and GPT as their papers do, with others as in all other networks."""
+    match encoder:
+        case BertModel():
+            if encoder.norm == "deepnorm":  # whose gains are those of Xavier's weights
+                init_xavier(model)
+            else:
+                init_normal(model)
+            scale_initial_weights(model)
+        case LanguageModelTable():
+            init_language(model, encoder)
+        case TransformerEncoderTable() | RecurrentEncoderTable() | HierarchicalEncoderTable() | BagEncoderTable():
+            init_xavier(model)
+            scale_initial_weights(model)
+        case _:
+            assert_never(encoder)

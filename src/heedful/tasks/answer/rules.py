@@ -1,0 +1,65 @@
+"""Rules for the recipe of a reader."""
+
+from typing import Final
+
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.questions import BuiltinQuestions, QuestionCorpus
+from heedful.config.model.any import AnyModel
+from heedful.config.model.bert import BertModel
+from heedful.config.model.token_heads import ReaderModel
+from heedful.config.section import merge_tables
+from heedful.config.tables import Tables, model_of
+from heedful.config.task_rules import TaskRules
+from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts
+
+
+def _check(recipe: Tables) -> None:
+    model, data = model_of(recipe, ReaderModel), recipe.data
+    check_longest(recipe)
+    check_texts(recipe)
+    check_room(recipe, pairs=True)
+    if getattr(model.encoder, "segments", 0) == 1:
+        raise ValueError(
+            "`model.encoder.segments` must be 2 to tell the question from the text, or 0 to tell them apart by their "
+            "markers alone, but is 1"
+        )
+    if model.mark_matches and getattr(model.encoder, "segments", 0) < 3:
+        raise ValueError(
+            "`model.mark_matches` needs `model.encoder.segments = 3`: one for the question, one for the text, "
+            "one for tokens of the text that the question has too"
+        )
+    for split in SPLITS:
+        for corpus in getattr(data, split):
+            if isinstance(corpus, BuiltinQuestions) and corpus.unanswerable and not model.no_answer:
+                raise ValueError(
+                    f"`data.{split}.unanswerable` makes questions without an answer, which need "
+                    "`model.no_answer = true`"
+                )
+
+
+def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
+    """Return the reader with the start's encoder."""
+    assert isinstance(said, ReaderModel), f"{said.family} is not a reader"
+    assert isinstance(start, BertModel), f"{start.family} is not a masked language model"
+    own = said.encoder if "encoder" in said.model_fields_set else None
+    return said.model_copy(update={"encoder": merge_tables(start, own)})
+
+
+ANSWER: Final = TaskRules(
+    name="answer",
+    does="answers questions about texts",
+    verb="answer",
+    learner="a reader",
+    families=("reader",),
+    metrics={"loss": "lower", "exact_match": "higher", "f1": "higher"},
+    takes=lambda corpus: isinstance(corpus, QuestionCorpus),
+    needs="a reader learns from questions about texts: give `question` with `jsonl`, or `squad`",
+    vocabularies=("text",),
+    own_tokenizers=False,  # answers need the positions of pieces in the text
+    compared_by=("exact_match", "f1"),
+    own_keys=("data.stride",),
+    on_encoder_of=_on_encoder_of,
+    evaluation_options=("threshold", "max_answer"),
+    same_keys=("model.no_answer",),
+    check=_check,
+)

@@ -1,0 +1,55 @@
+"""Rules for the recipe of a masked language model."""
+
+from typing import Final
+
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.texts import TEXTS, PlainTexts
+from heedful.config.model.bert import BertModel
+from heedful.config.tables import Tables, model_of
+from heedful.config.task_rules import TaskRules
+from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts
+
+
+def _check(recipe: Tables) -> None:
+    check_longest(recipe)
+    check_texts(recipe)
+    model, kind, data = model_of(recipe, BertModel), recipe.tokenizer.kind, recipe.data
+    check_room(recipe, model.next_sentence)
+    if data.batch_tokens < data.max_length:
+        raise ValueError(
+            f"`data.batch_tokens` ({data.batch_tokens}) must be at least `data.max_length` ({data.max_length}), the "
+            "longest input"
+        )
+    if recipe.train.masking.whole_words and kind in ("bpe", "char"):
+        raise ValueError(
+            "`train.masking.whole_words` needs pieces that show where a word starts, which those of "
+            f'`tokenizer.kind = "{kind}"` do not: leave it out, or use "byte_bpe", "wordpiece" or "unigram"'
+        )
+    for split in SPLITS:
+        for corpus in getattr(data, split):
+            single = isinstance(corpus, PlainTexts) and corpus.documents == "line" and corpus.sentences == "line"
+            if model.next_sentence and single:
+                raise ValueError(
+                    f'`data.{split}` has one sentence per document (`documents` and `sentences` are "line"), but '
+                    "`model.next_sentence` needs several: set it to false"
+                )
+
+
+FILL: Final = TaskRules(
+    name="fill",
+    does="fills masks",
+    verb="fill",
+    learner="a masked language model",
+    families=("bert",),
+    metrics={"loss": "lower", "perplexity": "lower", "accuracy": "higher"},
+    takes=lambda corpus: isinstance(corpus, TEXTS),
+    needs="a masked language model learns from texts: give `text`",
+    vocabularies=("text",),
+    network_parts=("encoder", "head", "masked", "follows"),
+    own_tokenizers=False,  # around a mask, pieces are joined as the kind of tokenizer does it
+    own_keys=("train.masking",),
+    outputs=False,
+    same_vocabulary=True,
+    same_keys=("train.masking", "data.max_length", "model.next_sentence"),
+    check=_check,
+)

@@ -1,0 +1,66 @@
+"""Rules for the recipe of a captioner."""
+
+from typing import Final
+
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.captions import CaptionCorpus
+from heedful.config.corpora.images import BuiltinImages
+from heedful.config.model.mixed import CaptionerModel
+from heedful.config.tables import Tables, model_of
+from heedful.config.task_rules import TaskRules
+from heedful.tasks.images.classify.rules import check_patches
+from heedful.tasks.shared.recipe_checks import check_texts
+
+
+def _check(recipe: Tables) -> None:
+    model, data = model_of(recipe, CaptionerModel), recipe.data
+    check_texts(recipe)
+    check_patches(model.encoder, data)
+    end = model.longest
+    if end is not None and data.max_length >= end[0]:
+        raise ValueError(
+            f"`data.max_length` ({data.max_length}) and an end marker must fit into `model.{end[1]}`, "
+            f"but that is {end[0]}"
+        )
+    if recipe.train.augmentation.mixup:
+        raise ValueError("`train.augmentation.mixup` mixes classes, which captions are not: leave it out")
+    if recipe.evaluate.detokenize:
+        raise ValueError("`evaluate.detokenize` applies to translators only: leave it out")
+    for key in ("r_drop", "distill"):
+        if model.decoder.choice == "reinforce" and getattr(recipe.train, key) is not None:
+            raise ValueError(
+                f'`train.{key}` compares two passes, but `model.decoder.choice = "reinforce"` draws other patches in '
+                "each: leave one of them out"
+            )
+    if recipe.decode.mbr:
+        raise ValueError("`decode.mbr` applies to translators only: leave it out")
+    for split in SPLITS:
+        for corpus in getattr(data, split):
+            if isinstance(corpus, BuiltinImages) and corpus.label != type(corpus).model_fields["label"].default:
+                raise ValueError(
+                    f"`data.{split}.label` is for classifiers; a captioner learns the sentence of a scene: leave it out"
+                )
+
+
+CAPTION: Final = TaskRules(
+    name="caption",
+    does="describes images",
+    verb="caption",
+    learner="a captioner",
+    families=("captioner",),
+    metrics={"loss": "lower", "perplexity": "lower", "bleu": "higher", "chrf": "higher", "exact_match": "higher"},
+    takes=lambda corpus: isinstance(corpus, CaptionCorpus),
+    needs="a captioner learns from images with captions: give a table with `image` and `caption`, or "
+    '`builtin = "scenes"`',
+    vocabularies=("text",),
+    more_sides=("patches",),
+    own_tokenizers=False,
+    searches=True,
+    start_keys=("images",),
+    own_keys=("data.images", "train.augmentation"),
+    unread_keys=("decode", "evaluate"),
+    tokens="target tokens",
+    evaluation_options=("metric",),
+    same_keys=("evaluate.bleu_tokenize", "evaluate.metrics", "data.lowercase"),
+    check=_check,
+)

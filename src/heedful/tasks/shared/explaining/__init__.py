@@ -1,1 +1,0 @@
-"""Explanations: every attention's weights for a text, and what a model predicted with them."""

@@ -1,0 +1,161 @@
+"""What a task is, as runs, `heedful.load` and the command line use it.
+
+The torch-free half of a task is its `rules` (`config.tasks`). A task from outside Heedful is passed to `heedful.train`
+and `heedful.load`; the others are in `tasks.table`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, Self, runtime_checkable
+
+import torch
+from torch import nn
+
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.recipe import Recipe
+from heedful.config.task_rules import TaskRules
+from heedful.data.batch_layout import StaticShape
+from heedful.data.epochs.loader import TrainingFeed
+from heedful.data.prepare.prepared import Prepared
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.metrics.own_metrics import Metrics
+from heedful.metrics.scores import ItemScores, Score
+from heedful.models.bundle import Bundle
+from heedful.tasks.shared.loaded_model import LoadedModel
+from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.progress import ShowProgress, show_nothing
+from heedful.tasks.shared.validation import Asked, Validated, Validator
+from heedful.training.objectives import Objective
+
+
+@runtime_checkable
+class ShowsProgress(Protocol):
+    """A validator that shows how much of its work is done, by a function that the run sets."""
+
+    show: ShowProgress
+
+
+@runtime_checkable
+class SaysLines(Protocol):
+    """A validator that has something to say once, by a function that the run sets."""
+
+    say: Callable[[str], None]
+
+
+@runtime_checkable
+class GivesSamples(Protocol):
+    """A validator that has outputs, and keeps a few of its last validation: each an input, its reference and output."""
+
+    samples: Sequence[tuple[str, str, str]]
+
+
+@runtime_checkable
+class TakesMetrics(Protocol):
+    """A validator that scores by metrics of the caller's program too, which the run sets."""
+
+    metrics: Metrics
+
+
+@runtime_checkable
+class ScoresOutputs(Protocol):
+    """An evaluation with outputs and references, which metrics of the caller's program can score."""
+
+    def with_metrics(self, metrics: Metrics) -> Self:
+        """Return the evaluation with these scores as well."""
+        ...
+
+
+@runtime_checkable
+class ScoresItems(Protocol):
+    """An evaluation that can be compared with another one, item by item: see `TaskRules.compared_by`."""
+
+    def item_scores(self) -> ItemScores:
+        """Return what each item adds to the scores."""
+        ...
+
+
+class Evaluation(Protocol):
+    """The scores of a model on one corpus, in several forms."""
+
+    def scores(self) -> Sequence[Score]:
+        """Return the scores to show, to record and to average over models."""
+        ...
+
+    def remarks(self) -> Sequence[str]:
+        """Return lines to show after the scores."""
+        ...
+
+    def to_json(self) -> Mapping[str, object]:
+        """Everything, as JSON values."""
+        ...
+
+    def outputs(self) -> Iterator[str]:
+        """Yield the model's outputs, one line per text."""
+        ...
+
+
+class Task(ABC):
+    """What a model is trained for: makes data, objective and batches from a recipe, and a usable model from a bundle.
+
+    Trainer, checkpoints, resume, averaging, fine-tuning, cards and `heedful evaluate` work with every task.
+    """
+
+    rules: TaskRules  # of its recipes, and the names of its models; without torch
+
+    @abstractmethod
+    def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
+        """Read the data; given vocabularies and classes are kept."""
+
+    def set_weights(self, network: nn.Module, recipe: Recipe, prepared: Prepared) -> None:
+        """Change the initial weights of a network, without any random choice; most tasks do not."""
+        return
+
+    @abstractmethod
+    def objective(self, recipe: Recipe, prepared: Prepared) -> Objective[Any]:
+        """Make the objective that training minimises."""
+
+    @abstractmethod
+    def feed(self, recipe: Recipe, prepared: Prepared) -> TrainingFeed[Any]:
+        """Make the training batches, ragged: `placed` converts them to the form that a device needs."""
+
+    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
+        """Return the common shape of a GPU's batches if attention needs no padding; None if batches stay ragged."""
+        return None
+
+    def validator(self, bundle: Bundle[Any], prepared: Prepared) -> Any:
+        """Make the validator that scores the model during training; the recipe's metric comes first."""
+        return Validator(self, bundle, prepared)
+
+    def validate(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Validated:
+        """Evaluate a model that is being trained on the validation corpora, of which there is one at least."""
+        raise NotImplementedError
+
+    def baseline(
+        self, bundle: Bundle[Any], prepared: Prepared, asked: Asked, say: Callable[[str], None]
+    ) -> Mapping[str, float]:
+        """Return the scores of the line to beat by name, the usual metric first; none where a task has no such line."""
+        return {}
+
+    @abstractmethod
+    def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
+        """Count the tokens of an epoch, as training speed counts them."""
+
+    @abstractmethod
+    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> LoadedModel[Any]:
+        """Load a bundle as a usable model; an ensemble applies to tasks that search."""
+
+    @abstractmethod
+    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
+        """Return how to use such a model: a command, and a call in Python on `model`."""
+
+    @abstractmethod
+    def evaluate(
+        self,
+        model: Any,
+        corpus: AnyCorpus,
+        folder: str = "",
+        options: Mapping[str, Any] | None = None,
+        show: ShowProgress = show_nothing,
+    ) -> Evaluation:
+        """Score a loaded model on a corpus whose files are in `folder`; `options` are those of the search."""

@@ -1,0 +1,56 @@
+"""Rules for the recipe of a tagger."""
+
+from typing import Final
+
+from heedful.config.corpora.any import SPLITS, AnyCorpus
+from heedful.config.corpora.texts import ConllTexts, RowTexts
+from heedful.config.model.any import AnyModel
+from heedful.config.model.bert import BertModel
+from heedful.config.model.token_heads import TaggerModel
+from heedful.config.section import merge_tables
+from heedful.config.tables import Tables, model_of
+from heedful.config.task_rules import TaskRules
+from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts
+
+
+def _check(recipe: Tables) -> None:
+    check_longest(recipe)
+    check_texts(recipe)
+    check_room(recipe, pairs=False)
+    if model_of(recipe, TaggerModel).crf and recipe.train.label_smoothing:
+        raise ValueError("`train.label_smoothing` does not apply to a tagger with `model.crf = true`: leave it out")
+    corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
+    if any(getattr(corpus, "second", None) is not None for corpus in corpora):
+        raise ValueError("`second` makes pairs of texts, which a tagger does not read: leave it out")
+
+
+def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
+    """Return the tagger with the start's encoder."""
+    assert isinstance(said, TaggerModel), f"{said.family} is not a tagger"
+    assert isinstance(start, BertModel), f"{start.family} is not a masked language model"
+    encoder = merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)
+    return said.model_copy(update={"encoder": encoder})
+
+
+def _takes(corpus: AnyCorpus) -> bool:
+    return isinstance(corpus, ConllTexts) or (isinstance(corpus, RowTexts) and corpus.label is not None)
+
+
+TAG: Final = TaskRules(
+    name="tag",
+    does="tags words",
+    verb="tag",
+    learner="a tagger",
+    families=("tagger",),
+    metrics={"loss": "lower", "accuracy": "higher", "f1": "higher"},
+    takes=_takes,
+    needs="a tagger learns from words with labels: give `conll`, or `text` and `label`",
+    vocabularies=("text",),
+    compared_by=("f1", "accuracy"),
+    labels=True,
+    words=True,
+    on_encoder_of=_on_encoder_of,
+    other_starts=("bert",),
+    test_files="give --source and --target, words and their labels, separated by spaces",
+    check=_check,
+)

@@ -1,0 +1,54 @@
+"""Rules for the recipe of a translator."""
+
+from typing import Final
+
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.pairs import PAIRS
+from heedful.config.task_rules import TaskRules
+from heedful.tasks.shared.sequences.rules import check_pairs
+
+TRANSLATE: Final = TaskRules(
+    name="translate",
+    does="translates",
+    verb="translate",
+    learner="a translator",
+    families=("transformer", "recurrent", "mixed"),
+    metrics={
+        "loss": "lower",
+        "perplexity": "lower",
+        "bleu": "higher",
+        "chrf": "higher",
+        "ter": "lower",
+        "exact_match": "higher",
+        "edit_distance": "lower",
+        "per": "lower",
+        "wer": "lower",
+    },
+    takes=lambda corpus: isinstance(corpus, PAIRS),
+    needs="a translator learns from pairs: give `source` and `target`",
+    vocabularies=("source", "target"),
+    scored="pairs",
+    network_parts=("encoder", "decoder", "output", "next_token_states"),
+    searches=True,
+    own_keys=("data.max_ratio", "train.scheduled_sampling", "train.validation.translate"),
+    unread_keys=(
+        "decode",
+        "evaluate",
+        "data.tokenized",
+        "tokenizer.joint",
+        "tokenizer.target",
+        *(f"data.{split}.to" for split in SPLITS),
+    ),
+    tokens="target tokens",
+    label_smoothing=0.1,
+    test_files="give --source and --target",
+    evaluation_options=("metric", "raw", "to", "terms", "require", "forbid"),
+    same_keys=(
+        "evaluate.bleu_tokenize",
+        "evaluate.detokenize",
+        "evaluate.metrics",
+        "evaluate.one_word",
+        "data.lowercase",
+    ),
+    check=check_pairs,
+)
