@@ -38,9 +38,9 @@ from heedful.data.images.caption_stores import prepare_captions
 from heedful.data.images.captions import read_captioned
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
-from heedful.tasks.images.caption.caption import Caption
-from heedful.tasks.images.caption.evaluation import evaluate_captions
-from heedful.tasks.images.caption.model import Captioner
+from heedful.tasks.caption.caption import Caption
+from heedful.tasks.caption.evaluation import evaluate_captions
+from heedful.tasks.caption.model import Captioner
 
 NAME: Final = "captions"
 RECURRENT: Final = "scenes-captions-recurrent"

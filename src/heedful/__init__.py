@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from heedful.runs.train import train
     from heedful.tasks.answer.answer import Answer, Span
     from heedful.tasks.answer.model import Reader
+    from heedful.tasks.caption.model import Caption, Captioner
     from heedful.tasks.classify.model import Classification, TextClassifier
     from heedful.tasks.evaluate import evaluate
     from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
@@ -47,7 +48,6 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.streamed import GenerationStream
     from heedful.tasks.images.answer.answer import ImageAnswer
     from heedful.tasks.images.answer.model import ImageAnswerer
-    from heedful.tasks.images.caption.model import Caption, Captioner
     from heedful.tasks.images.classify.model import ImageClassifier
     from heedful.tasks.loading import load
     from heedful.tasks.parse.model import Parse, Parser
@@ -124,8 +124,8 @@ _HOMES = {  # modules that are imported when a name is first used
     "AttentionWeights": "heedful.explain.explanation",
     "Callback": "heedful.runs.callbacks",
     "Candidate": "heedful.tasks.fill.model",
-    "Caption": "heedful.tasks.images.caption.model",
-    "Captioner": "heedful.tasks.images.caption.model",
+    "Caption": "heedful.tasks.caption.model",
+    "Captioner": "heedful.tasks.caption.model",
     "Checkpoint": "heedful.runs.callbacks",
     "Classification": "heedful.tasks.classify.model",
     "Comparison": "heedful.lab.compare",

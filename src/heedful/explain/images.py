@@ -4,7 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+
+from heedful.base.packed import Images
 
 CLASS: Final = "class"  # name of the class token
 
@@ -31,6 +34,10 @@ class ExplainedImage:
         """Return the name of each token: the class token, then row and column of each patch, counted from 1."""
         grid = [f"{row + 1},{column + 1}" for row in range(self.rows) for column in range(self.columns)]
         return [CLASS, *grid] if self.class_token else grid
+
+    def packed(self) -> Images:
+        """Return the image as a network reads it."""
+        return Images.of([torch.from_numpy(self.pixels)], self.patch, self.class_token)
 
     def on_grid(self, weights: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return weights of tokens, the last axis, as a grid: ... x row x column. The class token is left out."""

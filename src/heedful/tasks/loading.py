@@ -9,14 +9,14 @@ from heedful.base.errors import UserError
 from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
 from heedful.tasks.answer.model import Reader
+from heedful.tasks.caption.model import Captioner
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.images.answer.model import ImageAnswerer
-from heedful.tasks.images.caption.model import Captioner
 from heedful.tasks.images.classify.model import ImageClassifier
 from heedful.tasks.parse.model import Parser
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.task import Task
 from heedful.tasks.table import find_task
 from heedful.tasks.tag.model import Tagger

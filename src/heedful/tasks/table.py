@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.tasks.answer.rules import ANSWER
+from heedful.tasks.caption.rules import CAPTION
 from heedful.tasks.classify.rules import CLASSIFY
 from heedful.tasks.fill.rules import FILL
 from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.images.answer.rules import ANSWER_IMAGES
-from heedful.tasks.images.caption.rules import CAPTION
 from heedful.tasks.images.classify.rules import CLASSIFY_IMAGES
 from heedful.tasks.parse.rules import PARSE
 from heedful.tasks.tag.rules import TAG
@@ -25,7 +25,7 @@ TASKS: Final[tuple[tuple[TaskRules, str], ...]] = (  # the first task that a fam
     (PARSE, "heedful.tasks.parse.task:ParseTask"),
     (CLASSIFY, "heedful.tasks.classify.task:ClassifyTask"),
     (CLASSIFY_IMAGES, "heedful.tasks.images.classify.task:ClassifyImagesTask"),
-    (CAPTION, "heedful.tasks.images.caption.task:CaptionTask"),
+    (CAPTION, "heedful.tasks.caption.task:CaptionTask"),
     (TAG, "heedful.tasks.tag.task:TagTask"),
     (FILL, "heedful.tasks.fill.task:FillTask"),
     (GENERATE, "heedful.tasks.generate.task:GenerateTask"),

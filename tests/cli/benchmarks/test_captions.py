@@ -3,7 +3,7 @@
 from benchmarks.images.captions import pointed
 
 from heedful.data.builtin.scenes import Scene, Thing
-from heedful.tasks.images.caption.caption import Caption
+from heedful.tasks.caption.caption import Caption
 
 SCENE = Scene((Thing("circle", "red", "small", 0, 0), Thing("star", "blue", "large", 2, 2)))
 

@@ -24,8 +24,8 @@ from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import ImageCaptioner
 from heedful.runs.training_run import train
-from heedful.tasks.images.caption.evaluation import caption_likelihood
-from heedful.tasks.images.caption.model import Captioner
+from heedful.tasks.caption.evaluation import caption_likelihood
+from heedful.tasks.caption.model import Captioner
 
 VIT = {"family": "vit", "width": 12, "heads": 2, "layers": 1, "inner": 16, "patch": 16, "grid": 4}
 CONVOLUTIONS = {"family": "convolutional", "width": 8, "stages": 4, "depth": 1, "positions": "sinusoidal"}

@@ -14,7 +14,7 @@ from heedful.explain.capture import kind_of
 from heedful.explain.explanation import Explanation
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 
-BUNDLES = Path(__file__).parents[4] / "golden/bundles"
+BUNDLES = Path(__file__).parents[2] / "golden/bundles"
 WORDS = "the dog sees a small fish today ."
 TEXT = "On Monday, Clara Dale found 17 keys in the cave. It was Emil Holm who hid two cups at the zoo in June."
 IMAGE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)

@@ -13,7 +13,7 @@ import heedful
 from heedful.explain.explanation import Explanation
 from heedful.tasks.translate.model import Translator
 
-BUNDLES = Path(__file__).parents[4] / "golden/bundles"
+BUNDLES = Path(__file__).parents[2] / "golden/bundles"
 PAIRS = ("The film was dull.", "I liked it.")
 # The attentions of each family: kind, layers, heads, and the names of its sequences.
 READERS: Mapping[str, set[tuple[str, str, str]]] = {

@@ -24,7 +24,7 @@ from heedful.tasks.answer.model import Reader
 from heedful.tasks.images.answer.model import ImageAnswerer
 from heedful.tasks.tag.model import Tagger
 
-BUNDLES = Path(__file__).parents[4] / "golden/bundles"
+BUNDLES = Path(__file__).parents[2] / "golden/bundles"
 READING = {"family": "recurrent", "width": 8, "embedding": 12}
 
 

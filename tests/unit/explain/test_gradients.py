@@ -10,7 +10,7 @@ import torch
 import heedful
 from heedful.nn.layers.embedding import Embedding
 
-BUNDLES = Path(__file__).parents[4] / "golden/bundles"
+BUNDLES = Path(__file__).parents[2] / "golden/bundles"
 
 
 def _model(name: str) -> Any:

@@ -14,7 +14,7 @@ from heedful.explain.pages.beam_tree import beam_svg
 from heedful.tasks.translate.model import Translator
 
 BEAM = 3
-BUNDLES = Path(__file__).parents[4] / "golden/bundles"
+BUNDLES = Path(__file__).parents[2] / "golden/bundles"
 
 
 @pytest.fixture(scope="module")

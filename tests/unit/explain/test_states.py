@@ -13,9 +13,8 @@ import torch
 import heedful
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN
-from heedful.tasks.images.explaining import pack_image
 
-BUNDLES = Path(__file__).parents[4] / "golden/bundles"
+BUNDLES = Path(__file__).parents[2] / "golden/bundles"
 IMAGE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
 TEXT, QUESTION = "the dog sees a small fish .", "is there a red circle ?"
 
@@ -107,7 +106,7 @@ def test_states_of_a_caption_are_those_of_the_encoder_and_the_decoder() -> None:
     tokens = model.vocabularies["text"].encode(found.output)
     read = Packed.of([[BEGIN, *tokens][: decoder.values.shape[1]]])
     with torch.no_grad():
-        memory = model.network.encoder(pack_image(found.image))
+        memory = model.network.encoder(found.image.packed())
         np.testing.assert_allclose(encoder.output, memory.values.numpy(), atol=1e-5)
         np.testing.assert_allclose(decoder.output, model.network.decoder.states(read, memory).numpy(), atol=1e-5)
 

@@ -23,7 +23,7 @@ from heedful.cli.options import (
 from heedful.cli.output import check_output, image_progress, line_writer
 
 if TYPE_CHECKING:
-    from heedful.tasks.images.caption.model import Caption
+    from heedful.tasks.caption.model import Caption
 
 
 @with_option_groups
@@ -65,7 +65,7 @@ def command(
     paths = image_inputs(inputs)
     with messages.busy(f"loading {model}"):
         samples = sampling.settings(nbest or 1)
-        from heedful.tasks.images.caption.model import Captioner  # after the quick checks: torch takes seconds
+        from heedful.tasks.caption.model import Captioner  # after the quick checks: torch takes seconds
 
         captioner = Captioner.load(model, device, precision)
     decode = captioner.recipe.decode

@@ -26,7 +26,7 @@ from heedful.tasks.answer.explaining import explain_answer
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import Reading, choose_answer, read_windows
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import answer_stream
 

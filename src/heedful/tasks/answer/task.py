@@ -27,7 +27,7 @@ from heedful.tasks.answer.model import Reader, read_reader
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import collator_of
 from heedful.tasks.answer.validation import ReaderValidator
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task

@@ -36,8 +36,7 @@ from heedful.tasks.classify.scoring import collator_of, scores_of
 from heedful.tasks.shared.classes.classification import BLANK, classifications
 from heedful.tasks.shared.classes.classification import Classification as Classification
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.loaded_model import listed
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement, listed
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
 

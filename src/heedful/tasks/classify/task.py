@@ -35,7 +35,7 @@ from heedful.tasks.classify.rules import CLASSIFY
 from heedful.tasks.classify.scoring import collator_of
 from heedful.tasks.classify.validation import ClassifierValidator
 from heedful.tasks.shared.classes.class_weights import class_weights, listed_classes, weighted_stores
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
 from heedful.tasks.shared.task import Task

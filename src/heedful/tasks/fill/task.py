@@ -23,7 +23,7 @@ from heedful.tasks.fill.feeds import masked_feed
 from heedful.tasks.fill.model import MaskFiller, read_filler
 from heedful.tasks.fill.rules import FILL
 from heedful.tasks.fill.validation import MaskedValidator
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task

@@ -37,7 +37,7 @@ from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.generate.scoring import TextScore, score_tokens
 from heedful.tasks.generate.streamed import GenerationStream
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.token_scores import END_PIECE

@@ -25,7 +25,7 @@ from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_langu
 from heedful.tasks.generate.model import TextGenerator, read_generator
 from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.generate.validation import LanguageValidator
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task

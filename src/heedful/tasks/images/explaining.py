@@ -8,7 +8,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from heedful.base.packed import Images
 from heedful.data.images.questions.batches import AskedImages
 from heedful.explain.capture import Capture, capture_weights
 from heedful.explain.explanation import AttentionWeights, Explanation, TokenSequence
@@ -24,7 +23,7 @@ from heedful.tasks.shared.loaded_model import LoadedModel
 @torch.no_grad()
 def explain_image(model: LoadedModel[Classifier], image: ExplainedImage, name: str, gradients: bool) -> Explanation:
     """Explain the class of an image, which has this name. Sequences: `patches`, `vectors` of pools, `output`."""
-    packed = pack_image(image).to(model.device)
+    packed = image.packed().to(model.device)
     with evaluation_mode(model.network), capture_weights(model.network) as captured:
         scores_BC: Tensor = model.network(packed)
     attentions = (
@@ -55,11 +54,6 @@ def explain_image_answer(
     run = partial(model.network, asked) if gradients else None
     found = _explain_class(model, image, name, scores_QC, _looking(captured), sequences, captured, run)
     return replace(found, question=question)
-
-
-def pack_image(image: ExplainedImage) -> Images:
-    """Return an image as a network reads it."""
-    return Images.of([torch.from_numpy(image.pixels)], image.patch, image.class_token)
 
 
 def _looking(captured: Capture) -> tuple[AttentionWeights, ...]:

@@ -29,8 +29,7 @@ from heedful.tasks.parse.parse import BLANK
 from heedful.tasks.parse.parse import Parse as Parse
 from heedful.tasks.parse.rules import PARSE, leaves_of
 from heedful.tasks.parse.tree_codec import TreeCodec
-from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement
 from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
 from heedful.tasks.shared.sequences.text_codec import TextCodec

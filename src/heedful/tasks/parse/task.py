@@ -18,7 +18,7 @@ from heedful.tasks.parse.evaluation import ParseEvaluation, checked_tree, evalua
 from heedful.tasks.parse.model import Parser
 from heedful.tasks.parse.rules import PARSE
 from heedful.tasks.parse.validation import ParseValidator
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.sequences.loading import read_sequence_models
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask

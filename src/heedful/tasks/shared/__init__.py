@@ -1,1 +1,1 @@
-"""What several tasks use: placement of a model, streaming, embeddings, static shapes."""
+"""What several tasks use: loaded models, streaming, embeddings, static shapes."""

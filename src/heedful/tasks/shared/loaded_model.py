@@ -1,19 +1,21 @@
 """The base class of loaded models of all tasks."""
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Generic, Self
 
 import torch
 from torch import nn
 
+from heedful.base.devices import PRECISIONS, choose_device, has_bfloat16
 from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.explain.silencing import Head, silence_heads
 from heedful.models.bundle import Bundle, NetworkType
-from heedful.models.networks import precision_of
-from heedful.tasks.shared.placement import Placement
+from heedful.models.networks import precision_of, set_precision, store_in
 
 
 class LoadedModel(Generic[NetworkType]):
@@ -105,3 +107,29 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     """Return the first names of a list in words, and the number of the others."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A device, and the data type of weights and activations on it."""
+
+    device: torch.device
+    precision: torch.dtype
+
+    @classmethod
+    def of(cls, device: str, precision: str) -> "Placement":
+        """Parse a user's choice. `auto` is a GPU where there is one, in bfloat16, or a CPU in float32."""
+        if not (isinstance(device, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", device)):
+            raise UserError(f"`{device}` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`.")
+        if precision not in ("auto", *PRECISIONS):
+            raise UserError(f"`{precision}` is not a precision: use `auto`, `float32` or `bfloat16`.")
+        place = choose_device(device)
+        if precision != "auto":
+            return cls(place, PRECISIONS[precision])
+        return cls(place, torch.bfloat16 if place.type == "cuda" and has_bfloat16(place) else torch.float32)
+
+    def put(self, network: nn.Module) -> None:
+        """Move a network to the device, in the precision."""
+        network.to(self.device)
+        store_in(network, self.precision)
+        set_precision(network, self.precision)

@@ -1,6 +1,8 @@
-"""Rules for the recipes of all models that read texts."""
+"""Rules for the recipes of models that read texts, and of models that read images."""
 
 from heedful.config.corpora.any import SPLITS
+from heedful.config.data import Data
+from heedful.config.model.images import AnyImageEncoder
 from heedful.config.tables import Tables
 
 
@@ -33,3 +35,15 @@ def check_room(recipe: Tables, pairs: bool) -> None:
         raise ValueError(
             f"`data.max_length` ({length}), markers included, must be at least {least}: a text is read as `{read}`"
         )
+
+
+def check_patches(encoder: AnyImageEncoder, data: Data) -> None:
+    """Refuse images with more patches than a batch may have, if their size is known."""
+    size = data.images.size
+    if size is not None:
+        tokens = -(-size[0] // encoder.patch) * -(-size[1] // encoder.patch) + encoder.class_token
+        if tokens > data.batch_tokens:
+            raise ValueError(
+                f"`data.batch_tokens` is {data.batch_tokens:,}, but an image of {size[0]} x {size[1]} pixels has "
+                f"{tokens:,} patches: raise it"
+            )

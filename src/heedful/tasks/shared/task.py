@@ -22,8 +22,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.own_metrics import Metrics
 from heedful.metrics.scores import ItemScores, Score
 from heedful.models.bundle import Bundle
-from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import Asked, Validated, Validator
 from heedful.training.objectives import Objective

@@ -26,8 +26,7 @@ from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import WordClassifier
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.loaded_model import listed
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement, listed
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.tag.evaluation import TagEvaluation, evaluate_tagger
 from heedful.tasks.tag.explaining import explain_tags

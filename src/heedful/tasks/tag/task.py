@@ -23,7 +23,7 @@ from heedful.data.prepare.text_stores import counts_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.shared.task import Task

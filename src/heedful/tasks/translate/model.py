@@ -24,8 +24,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.loaded_model import LoadedModel, listed
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement, listed
 from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, refuse_nbest, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec

@@ -11,7 +11,7 @@ from heedful.data.corpora.pairs import read_references
 from heedful.data.prepare.prepared import Prepared
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate

@@ -13,7 +13,7 @@ from heedful.lab.test_sets.evaluate_run import evaluate_run, report_items
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.scores import ItemScore, ItemScores, mean_score, percent_of_sums
 from heedful.metrics.summed_metrics import TextScoring, score_texts
-from heedful.tasks.images.caption.evaluation import CaptionEvaluation
+from heedful.tasks.caption.evaluation import CaptionEvaluation
 
 
 def items_of(*values: float, lower_is_better: bool = False) -> ItemScores:

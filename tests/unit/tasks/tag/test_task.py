@@ -16,7 +16,7 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.doctor.corpora.data import check_data
 from heedful.runs.training_run import train
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.task import TagTask
 from heedful.training.objectives import LabelSequences, WordLabels

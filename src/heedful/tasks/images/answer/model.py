@@ -40,9 +40,8 @@ from heedful.tasks.images.answer.answer import ImageAnswer, image_answers
 from heedful.tasks.images.answer.evaluation import ImageAnswerEvaluation, evaluate_answers
 from heedful.tasks.images.answer.scoring import collator_of, scores_of
 from heedful.tasks.images.explaining import explain_image_answer
-from heedful.tasks.images.old_names import takes_old_names
-from heedful.tasks.shared.loaded_model import LoadedModel, listed
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement, listed
+from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.streaming import answer_stream
 
 _CHUNK = 256  # questions that are answered together

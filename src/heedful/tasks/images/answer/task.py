@@ -27,7 +27,7 @@ from heedful.tasks.images.answer.rules import ANSWER_IMAGES
 from heedful.tasks.images.answer.scoring import collator_of
 from heedful.tasks.images.answer.validation import ImageAnswerValidator
 from heedful.tasks.shared.classes.class_weights import listed_classes, weighted_stores
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.task import Task
 

@@ -30,10 +30,9 @@ from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.images.classify.evaluation import ImageEvaluation, evaluate_images
 from heedful.tasks.images.classify.scoring import scores_of
 from heedful.tasks.images.explaining import explain_image
-from heedful.tasks.images.old_names import takes_old_names
 from heedful.tasks.shared.classes.classification import BLANK, Classification, classifications
-from heedful.tasks.shared.loaded_model import LoadedModel, listed
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement, listed
+from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.streaming import answer_stream, empty_answer
 
 _CHUNK = 256  # images that are in memory at once

@@ -5,10 +5,11 @@ from typing import Final
 from heedful.config.corpora.any import SPLITS, AnyCorpus
 from heedful.config.corpora.images import ImageCorpus
 from heedful.config.data import Data
-from heedful.config.model.images import AnyImageEncoder, ImageClassifierModel
+from heedful.config.model.images import ImageClassifierModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
 from heedful.config.tokenizer import ByteBpe
+from heedful.tasks.shared.recipe_checks import check_patches
 
 _OF_TEXTS: Final = ("max_length", "max_line", "max_ratio", "nfc", "lowercase", "tokenized")  # keys of [data]
 
@@ -23,18 +24,6 @@ def _check(recipe: Tables) -> None:
     if any(corpus.to for split in SPLITS for corpus in getattr(data, split)):
         raise ValueError("`to` is the target language of a translator: leave it out")
     check_patches(model.encoder, data)
-
-
-def check_patches(encoder: AnyImageEncoder, data: Data) -> None:
-    """Refuse images with more patches than a batch may have, if their size is known."""
-    size = data.images.size
-    if size is not None:
-        tokens = -(-size[0] // encoder.patch) * -(-size[1] // encoder.patch) + encoder.class_token
-        if tokens > data.batch_tokens:
-            raise ValueError(
-                f"`data.batch_tokens` is {data.batch_tokens:,}, but an image of {size[0]} x {size[1]} pixels has "
-                f"{tokens:,} patches: raise it"
-            )
 
 
 def _takes(corpus: AnyCorpus) -> bool:

@@ -29,7 +29,7 @@ from heedful.tasks.images.classify.rules import CLASSIFY_IMAGES
 from heedful.tasks.images.classify.scoring import collator_of
 from heedful.tasks.images.classify.validation import ImageValidator
 from heedful.tasks.shared.classes.class_weights import class_weights, listed_classes, weighted_stores
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import ImageClasses

@@ -10,7 +10,7 @@ from heedful.decode.ensemble import Ensemble
 from heedful.decode.scorer import Scorer, SingleModel
 from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.shared.loaded_model import Placement
 
 
 def read_sequence_models(

@@ -33,7 +33,7 @@ from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.models.networks import ImageCaptioner
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.images.caption.caption import Caption, CaptionOptions
+from heedful.tasks.caption.caption import Caption, CaptionOptions
 from heedful.tasks.shared.sequences.search_options import SearchRequest
 from heedful.tasks.shared.streaming import chunks
 

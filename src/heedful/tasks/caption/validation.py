@@ -12,8 +12,8 @@ from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.summed_metrics import METRICS
 from heedful.models.bundle import Bundle
 from heedful.models.networks import ImageCaptioner
-from heedful.tasks.images.caption.evaluation import evaluate_captions
-from heedful.tasks.images.caption.model import Captioner
+from heedful.tasks.caption.evaluation import evaluate_captions
+from heedful.tasks.caption.model import Captioner
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import metric_first, refuse_diverged
 

@@ -36,14 +36,12 @@ from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics
 from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import ImageCaptioner, MemoryReader
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.images.caption.caption import Caption as Caption
-from heedful.tasks.images.caption.caption import CaptionOptions, Patch
-from heedful.tasks.images.caption.evaluation import CaptionEvaluation, captions_of, evaluate_captions
-from heedful.tasks.images.caption.rules import CAPTION
-from heedful.tasks.images.explaining import pack_image
-from heedful.tasks.images.old_names import takes_old_names
-from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.caption.caption import Caption as Caption
+from heedful.tasks.caption.caption import CaptionOptions, Patch
+from heedful.tasks.caption.evaluation import CaptionEvaluation, captions_of, evaluate_captions
+from heedful.tasks.caption.rules import CAPTION
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement
+from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
 from heedful.tasks.shared.shown_options import options_of, show_options
 from heedful.tasks.shared.streaming import answer_stream, empty_answer
@@ -174,7 +172,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
         (pixels,) = self.decode([read])
         ((best, *_),) = self.describe([pixels], request, 1, lambda ready: None)
         explained = ExplainedImage(pixels, encoder.patch, encoder.class_token)
-        encode = partial(self.network.encoder, pack_image(explained).to(self.device))  # type: ignore[arg-type]
+        encode = partial(self.network.encoder, explained.packed().to(self.device))  # type: ignore[arg-type]
         found = explain_target(
             self.network,
             encode,

@@ -8,8 +8,7 @@ from heedful.config.corpora.images import BuiltinImages
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
-from heedful.tasks.images.classify.rules import check_patches
-from heedful.tasks.shared.recipe_checks import check_texts
+from heedful.tasks.shared.recipe_checks import check_patches, check_texts
 
 
 def _check(recipe: Tables) -> None:

@@ -22,12 +22,12 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.networks import ImageCaptioner
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.tasks.images.caption.evaluation import CaptionEvaluation, evaluate_captions
-from heedful.tasks.images.caption.model import Captioner, read_captioner
-from heedful.tasks.images.caption.reinforce import RewardedCaptions
-from heedful.tasks.images.caption.rules import CAPTION
-from heedful.tasks.images.caption.validation import CaptionValidator
-from heedful.tasks.shared.placement import Placement
+from heedful.tasks.caption.evaluation import CaptionEvaluation, evaluate_captions
+from heedful.tasks.caption.model import Captioner, read_captioner
+from heedful.tasks.caption.reinforce import RewardedCaptions
+from heedful.tasks.caption.rules import CAPTION
+from heedful.tasks.caption.validation import CaptionValidator
+from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import Captions
