@@ -21,7 +21,7 @@ from heedful.config.reading.load import flat, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.in_memory import hash_of_rows
-from heedful.data.prepare.following import with_followed_defaults, with_values_of
+from heedful.defaults.apply import with_followed_defaults, with_values_of
 from heedful.models.bundle import CONFIG, WEIGHTS, own_network_of, read_recipe
 from heedful.models.own_parts import handed_over
 from heedful.runs.fine_tuning import adapt

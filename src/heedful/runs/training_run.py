@@ -9,7 +9,7 @@ from heedful.base.errors import UserError, memory_faults
 from heedful.base.files import output_folder
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.data.prepare.following import told
+from heedful.defaults.apply import describe_defaults
 from heedful.metrics.own_metrics import Metrics
 from heedful.models.bundle import read_description, write_description
 from heedful.models.own_parts import OwnParts, hand_over
@@ -59,7 +59,7 @@ def train(
             position = job.resume(checkpoint, progress)
             progress.say(f"Resuming {run} from step {position.step:,}, epoch {position.epoch + 1:,}")
         else:
-            for line in (*warnings(), *filter(None, [told(resolved)])):
+            for line in (*warnings(), *filter(None, [describe_defaults(resolved)])):
                 progress.say(line)
             job = first_job(resolved, progress, task)
             with memory_faults(memory_advice(job.recipe)):

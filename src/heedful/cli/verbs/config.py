@@ -13,7 +13,7 @@ from heedful.config.corpora.any import SPLITS
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.formats.lines import check_exists, locate, read_lines
-from heedful.data.prepare.following import with_followed_defaults
+from heedful.defaults.apply import with_followed_defaults
 
 app = typer.Typer(help="Check a recipe and its files, show it with all keys, or explain a key.")
 

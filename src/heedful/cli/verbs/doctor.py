@@ -11,7 +11,7 @@ from heedful.cli.messages import is_quiet
 from heedful.cli.options import OutputOption, RecipeArgument, SetOption
 from heedful.cli.output import check_output, write_result
 from heedful.config.reading.load import load_recipe
-from heedful.data.prepare.following import with_followed_defaults
+from heedful.defaults.apply import with_followed_defaults
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

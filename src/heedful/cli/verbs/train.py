@@ -13,7 +13,7 @@ from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.data.prepare.following import with_followed_defaults
+from heedful.defaults.apply import with_followed_defaults
 from heedful.training.signals import StopRequest
 
 if TYPE_CHECKING:

@@ -1,14 +1,16 @@
 """Defaults that follow the run: which keys they decide, and which recipes they leave alone."""
 
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from heedful.config.model.transformer import TransformerModel
-from heedful.config.reading.defaults import LITTLE, RULES, CorpusFacts, decide
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.config.recipe import Recipe
+from heedful.config.tasks import TASKS
+from heedful.defaults.apply import ALL_KEYS, BY_TASK, decide
+from heedful.defaults.facts import LITTLE, CorpusFacts
 
 TEXTS = {"train": {"tsv": "a.tsv", "label": 1, "text": 2}}
 PAIRS = {"train": {"source": "a.en", "target": "a.de"}}
@@ -165,9 +167,14 @@ def test_a_run_in_epochs_has_a_warm_up_of_a_tenth_of_its_updates() -> None:
 
 
 def test_every_rule_names_a_key_of_a_recipe() -> None:
-    keys = {rule.key for rule in RULES}
-    assert {key.split(".")[0] for key in keys} <= {"data", "tokenizer", "model", "train"}
-    assert any(decide(recipe(data), FEW).keys() & keys for data in (TEXTS, PAIRS))
+    assert {key.split(".")[0] for key in ALL_KEYS} <= {"data", "tokenizer", "model", "train"}
+    assert all(decide(recipe(data), FEW).keys() <= {*ALL_KEYS} for data in (TEXTS, PAIRS))
+
+
+def test_every_task_with_rules_is_a_task_that_can_have_its_models() -> None:
+    for name, defaults in BY_TASK.items():
+        families = {get_args(model.model_fields["family"].annotation)[0] for model in defaults.models}
+        assert families <= {*TASKS[name].families}
 
 
 @pytest.mark.parametrize("data", [TEXTS, PAIRS])

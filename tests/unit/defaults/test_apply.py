@@ -11,7 +11,9 @@ from rich.console import Console
 import heedful
 from heedful.cli.main import run as command
 from heedful.config.reading.load import load_recipe
-from heedful.data.prepare.following import count_rows, told, with_followed_defaults, with_values_of
+from heedful.defaults.apply import describe_defaults, with_followed_defaults, with_values_of
+from heedful.defaults.facts import count
+from heedful.defaults.texts import TEXTS
 from heedful.tasks.classify.model import load_classifier
 
 RECIPE = '[data]\ntrain = { tsv = "a.tsv", label = 1, text = 2 }\n[model]\nfamily = "classifier"\n'
@@ -31,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_texts_letters_and_classes_are_counted(folder: Path) -> None:
-    facts = count_rows(load_recipe("my.toml"))
+    facts = count(TEXTS.rows(load_recipe("my.toml")))
     assert facts is not None
     assert (facts.rows, facts.classes, facts.more) == (40, 2, False)
     assert facts.spaces == 40 * 4
@@ -45,13 +47,13 @@ def test_data_that_cannot_be_read_changes_nothing(folder: Path) -> None:
 
 
 def test_they_are_told_in_one_line(folder: Path) -> None:
-    line = told(with_followed_defaults(load_recipe("my.toml")))
+    line = describe_defaults(with_followed_defaults(load_recipe("my.toml")))
     assert line is not None
     assert line.startswith(
         'defaults for 40 texts: data.max_length = 1024, model.encoder = { family = "bag", width = 8, ngrams = 2, '
     )
     assert "train.steps = 20, " in line
-    assert told(load_recipe("my.toml")) is None
+    assert describe_defaults(load_recipe("my.toml")) is None
 
 
 def test_config_show_marks_them_and_the_result_is_the_same_recipe(

@@ -1,0 +1,130 @@
+"""Defaults of classifiers: few texts get a bag of n-grams, or a network that is regularised more."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from heedful.config.corpora.texts import RowTexts
+from heedful.config.model.classifier import ClassifierModel
+from heedful.config.tables import Tables, model_of
+from heedful.data.corpora.texts import read_texts
+from heedful.defaults.facts import Row
+from heedful.defaults.rules import Case, Rule, TaskDefaults, power_of_two
+
+_LONGEST_WORDS: Final = 12  # characters per space: with more, texts are single words, or written without spaces
+_NETWORK: Final = ("encoder", "pool", "join", "pooler", "head_hidden")  # keys that describe a network of one's own
+
+
+class TextCase(Case):
+    """A classifier of texts."""
+
+    @property
+    def encoder(self) -> str:
+        """Family of the encoder in the recipe."""
+        return model_of(self.recipe, ClassifierModel).encoder.family
+
+    @property
+    def bag(self) -> bool:
+        """Whether a bag of n-grams is chosen: little data, single texts, and no key describes the network."""
+        pairs = any(isinstance(corpus, RowTexts) and corpus.second is not None for corpus in self.recipe.data.train)
+        return self.little and not pairs and not any(self.sets(f"model.{key}") for key in _NETWORK)
+
+    @property
+    def network(self) -> bool:
+        """Whether few texts are read by another network."""
+        return self.little and not self.bag
+
+    @property
+    def stack(self) -> bool:
+        """Whether that network is a stack of layers."""
+        return self.network and self.encoder in ("transformer", "recurrent")
+
+    @property
+    def transformer(self) -> bool:
+        """Whether that network is a Transformer."""
+        return self.network and self.encoder == "transformer"
+
+    @property
+    def spaced(self) -> bool:
+        """Whether texts have spaces between words, so that a word is the same piece wherever it stands."""
+        return self.facts.spaces * _LONGEST_WORDS >= self.facts.characters
+
+    @property
+    def whole_words(self) -> bool:
+        """Whether the tokens of a bag are whole words, which have no merges that BPE-dropout could leave out."""
+        return self.bag and self.spaced and not self.recipe.train.bpe_dropout
+
+    @property
+    def reads_letters(self) -> bool:
+        """Whether the tokens of a bag are single characters: those of texts without spaces between words."""
+        cut_in_pieces = self.spaced or self.recipe.train.bpe_dropout or self.sets("tokenizer")
+        return self.bag and not cut_in_pieces
+
+    @property
+    def letters(self) -> int:
+        """Characters of a token, about."""
+        return 1 if self.reads_letters else super().letters
+
+
+def _encoder(case: TextCase) -> dict[str, Any]:
+    return {
+        "family": "bag",
+        "width": max(8, case.facts.classes),
+        "ngrams": 3 if case.reads_letters else 2,
+        "buckets": 4 * power_of_two(case.tokens, 1024, 2**17),
+        "weighting": "rarity",
+        "weights_per_bucket": 8,
+        "dropout_words": 0.2,
+    }
+
+
+def _bag_schedule(case: TextCase) -> dict[str, Any]:
+    return {"kind": "linear", "lr": float(f"{min(0.001, 0.13 / case.steps):.2g}"), "warmup": 0}
+
+
+def _network_schedule(case: TextCase) -> dict[str, Any]:
+    rate = 0.002 if case.encoder in ("recurrent", "hierarchical", "bag") else 0.0005
+    return {"kind": "cosine", "lr": rate, "warmup": case.warmup}
+
+
+def _in_pieces(case: TextCase) -> bool:
+    return case.bag and "tokenizer" not in case.decided and case.recipe.tokenizer.kind == "byte_bpe"
+
+
+def _rows(recipe: Tables) -> Iterator[Row]:
+    several = model_of(recipe, ClassifierModel).labels == "several"
+    for corpus in recipe.data.train:
+        for text in read_texts(corpus, recipe.data.folder, several=several):
+            yield text.text, text.labels
+
+
+TEXTS: Final = TaskDefaults(
+    models=(ClassifierModel,),
+    noun="texts",
+    rows=_rows,
+    case=TextCase,
+    rules=(
+        Rule("data.max_length", lambda case: case.bag, lambda case: 1024),
+        Rule("model.encoder", lambda case: case.bag, _encoder),
+        Rule("data.lowercase", lambda case: case.little, lambda case: True),
+        Rule("tokenizer", lambda case: case.whole_words, lambda case: {"kind": "wordpiece", "size": 30000}),
+        Rule("tokenizer", lambda case: case.reads_letters, lambda case: {"kind": "char"}),
+        Rule("tokenizer.size", _in_pieces, lambda case: 16000 if case.spaced else 2000),
+        Rule("data.batch_tokens", lambda case: case.little, lambda case: case.batch(updates=100)),
+        Rule("train.steps", lambda case: case.bag and case.open_ended, lambda case: max(20, case.updates(2))),
+        Rule("train.steps", lambda case: case.network and case.open_ended, lambda case: case.updates(20)),
+        Rule("train.schedule", lambda case: case.bag, _bag_schedule),
+        Rule("model.pool", lambda case: case.transformer, lambda case: "attention"),
+        Rule("model.dropout", lambda case: case.network, lambda case: 0.5),
+        Rule("model.encoder.dropout", lambda case: case.stack, lambda case: 0.3),
+        Rule("model.encoder.dropout_words", lambda case: case.stack, lambda case: 0.3),
+        Rule("model.encoder.norm", lambda case: case.transformer, lambda case: "pre"),
+        Rule("train.label_smoothing", lambda case: case.network, lambda case: 0.1),
+        Rule(
+            "train.optimizer",
+            lambda case: case.little,
+            lambda case: {"kind": "adamw", "weight_decay": 0.0 if case.bag else 0.1},
+        ),
+        Rule("train.schedule", lambda case: case.network, _network_schedule),
+        Rule("train.clip_norm", lambda case: case.network, lambda case: 1.0),
+    ),
+)
