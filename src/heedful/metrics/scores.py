@@ -4,11 +4,12 @@ models are compared by."""
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 import numpy as np
 
 from heedful.metrics.edits import Floats, mean_of_sums, ratio
+from heedful.metrics.rows import ItemCounts, Rows, Unit
 
 
 @dataclass(frozen=True)
@@ -16,9 +17,9 @@ class Score:
     """One figure of an evaluation."""
 
     name: str  # in records and JSON
-    label: str  # for a person
+    label: str  # human-readable name
     value: float
-    unit: Literal["number", "percent", "loss"] = "number"  # percent: of a share between 0 and 1
+    unit: Unit = "number"
     note: str = ""  # what stands after the value, such as a signature
 
     def show(self, value: float | None = None) -> str:
@@ -38,6 +39,15 @@ def finite_scores(scores: Sequence[Score]) -> dict[str, float | None]:
     return {score.name: score.value if math.isfinite(score.value) else None for score in scores}
 
 
+def scores_of(rows: Rows, result: Any) -> list[Score]:
+    """Return the scores of a result by the rows that apply to it."""
+    return [
+        Score(row.name, row.label, value, row.unit, row.note(result))
+        for row in rows
+        if (value := row.value(result)) is not None
+    ]
+
+
 # --- for comparisons --------------------------------------------------------------------------------------------------
 
 
@@ -46,7 +56,7 @@ class ItemScore:
     """A score that depends on sums over the items of a test set, such as sentences: any of these can be drawn."""
 
     name: str  # as in `--metric`
-    label: str  # for a person
+    label: str  # human-readable name
     signature: str  # what is counted
     of_sums: Callable[[Floats], Floats]  # summed counts [..., counts] -> scores [...]
     counts: Callable[[], Floats]  # what each item adds to the sums [items, counts]
@@ -65,14 +75,31 @@ class ItemScores:
     lengths_of: str = ""  # "sentence": what has these lengths
 
 
-def mean_score(name: str, label: str, signature: str, values: Callable[[], Sequence[float]]) -> ItemScore:
-    """Return the mean of a value of each item, in percent."""
+def item_scores_of(rows: Rows, result: Any) -> tuple[ItemScore, ...]:
+    """Return what each item of a result adds to the scores that models are compared by, the main score first."""
+    found = []
+    for row in sorted(rows, key=lambda row: not row.main):
+        if row.items is not None and row.value(result) is not None:
+            items = row.items(result)
+            lower = row.better == "lower"
+            found.append(ItemScore(row.name, row.label, items.signature, items.of_sums, items.counts, lower))
+    return tuple(found)
+
+
+def mean_of_items(signature: str, values: Callable[[], Sequence[float]]) -> ItemCounts:
+    """Return the counts of the mean of a value of each item, in percent."""
 
     def counts() -> Floats:
         found = np.array(values(), dtype=np.float64)
         return np.stack([found, np.ones_like(found)], axis=1)
 
-    return ItemScore(name, label, signature, percent_of_sums, counts)
+    return ItemCounts(signature, percent_of_sums, counts)
+
+
+def mean_score(name: str, label: str, signature: str, values: Callable[[], Sequence[float]]) -> ItemScore:
+    """Return the mean of a value of each item, in percent."""
+    items = mean_of_items(signature, values)
+    return ItemScore(name, label, items.signature, items.of_sums, items.counts)
 
 
 def percent_of_sums(sums: Floats) -> Floats:

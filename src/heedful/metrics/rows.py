@@ -1,0 +1,74 @@
+"""A metric as one row of its task's table, from which everything else follows: which values the recipe's
+`train.validation.metric` may have, the scores of validations and evaluations, JSON, comparisons and studies.
+
+This module imports neither torch nor numpy, so that the rules of a task can read its rows.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+from heedful.config.task_rules import Better
+
+if TYPE_CHECKING:
+    from heedful.metrics.edits import Floats
+
+Result = TypeVar("Result", contravariant=True)
+Unit = Literal["number", "percent", "loss"]  # percent: of a share between 0 and 1
+
+
+def _no_note(result: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True, eq=False)
+class ItemCounts:
+    """What the items of a test set, such as sentences, add to sums from which a score follows: see `ItemScore`."""
+
+    signature: str  # what is counted
+    of_sums: "Callable[[Floats], Floats]"  # summed counts [..., counts] -> scores [...]
+    counts: "Callable[[], Floats]"  # of each item [items, counts]
+
+
+@dataclass(frozen=True)
+class MetricRow(Generic[Result]):
+    """A metric of a task: a number for what a model predicted next to what is true, the result.
+
+    Two rows may have the same name if no result has a value for both.
+    """
+
+    name: str  # in recipes, records and JSON
+    label: str  # human-readable name
+    value: Callable[[Result], float | None]  # None where the metric does not apply to a result
+    better: Better = "higher"
+    unit: Unit = "percent"
+    note: Callable[[Result], str] = _no_note  # what is shown after the value
+    items: Callable[[Result], ItemCounts] | None = None  # what each item adds; None: models are not compared by it
+    validated: bool = True  # whether each validation computes it
+    main: bool = False  # whether comparisons and studies use it before the others
+
+
+Rows = Sequence[MetricRow[Any]]  # in the order in which evaluations show them
+
+
+def score_names(rows: Rows) -> tuple[str, ...]:
+    """Return the names of all metrics, the main one first."""
+    return tuple(dict.fromkeys(row.name for row in sorted(rows, key=lambda row: not row.main)))
+
+
+def validation_metrics(rows: Rows) -> dict[str, Better]:
+    """Return which of higher and lower values of each metric of validations are better, the loss first."""
+    validated = [row for row in rows if row.validated]
+    return {row.name: row.better for row in sorted(validated, key=lambda row: row.name != "loss")}
+
+
+def compared_metrics(rows: Rows) -> tuple[str, ...]:
+    """Return the names of the metrics that models can be compared by, the main one first."""
+    compared = {row.name for row in rows if row.items is not None}
+    return tuple(name for name in score_names(rows) if name in compared)
+
+
+def validation_scores(rows: Rows, result: Any) -> dict[str, float]:
+    """Return the values of the metrics of validations, in the order of `validation_metrics`."""
+    found = {row.name: value for row in rows if row.validated and (value := row.value(result)) is not None}
+    return {name: found[name] for name in validation_metrics(rows) if name in found}
