@@ -11,6 +11,7 @@ import torch
 from rich.console import Console
 from tests.language_models import CELLS, WORDS, language_model
 
+from heedful.base.progress import show_nothing
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
@@ -26,7 +27,6 @@ from heedful.models.networks import LanguageModel
 from heedful.runs.training_run import train
 from heedful.tasks.generate.evaluation import evaluate_language
 from heedful.tasks.generate.predicted_text import CarriedText, WindowedText
-from heedful.tasks.shared.progress import show_nothing
 from heedful.training.truncated import TruncatedBackPropagation
 
 LETTERS = random.Random(0)

@@ -12,6 +12,7 @@ from tests.conftest import animal_sentences
 
 import heedful
 from heedful.base.errors import UserError
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.recipe import Recipe
@@ -21,7 +22,6 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.rules import TRANSLATE

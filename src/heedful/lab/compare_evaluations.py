@@ -12,6 +12,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from heedful.base.errors import UserError, by_caller, suggestion
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
@@ -24,7 +25,6 @@ from heedful.metrics.significance import run_scores
 from heedful.metrics.summed_metrics import Floats
 from heedful.models.bundle import read_description
 from heedful.tasks.loading import load
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.task import ScoresItems
 from heedful.tasks.table import task_named
 

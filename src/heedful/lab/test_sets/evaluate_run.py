@@ -6,13 +6,13 @@ from typing import Any, Final
 import numpy as np
 
 from heedful.base.errors import UserError
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.corpora.files import check_files
 from heedful.metrics.buckets import LENGTHS, span_index
 from heedful.metrics.scores import ItemScore, ItemScores, Score, finite_scores, macro_f1_of_sums
 from heedful.models.bundle import WEIGHTS, read_recipe
 from heedful.pages.report.test_sets import CorpusScore, EvaluatedCorpus, ItemReport, LengthGroup, ScoredItem
 from heedful.tasks.loading import load
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.task import Evaluation, ScoresItems
 from heedful.tasks.table import find_task
 

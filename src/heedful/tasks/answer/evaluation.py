@@ -9,10 +9,10 @@ from typing import Protocol, Self
 from heedful.base.errors import UserError, counted
 from heedful.data.corpora.questions.question import Question
 from heedful.data.prepare.question_windows import PiecedQuestion
-from heedful.metrics.answers import AnswerResult, exact_match, score_answers, token_f1
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScores, Score, finite_scores, mean_score
 from heedful.tasks.answer.answer import Answer, Choice
+from heedful.tasks.answer.metrics import AnswerResult, exact_match, score_answers, token_f1
 from heedful.tasks.answer.scoring import Reading
 from heedful.tasks.shared.streaming import CHUNK, chunks
 

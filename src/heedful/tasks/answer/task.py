@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.token_heads import ReaderModel
 from heedful.config.model.transformer import TransformerStack
@@ -28,7 +29,6 @@ from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import collator_of
 from heedful.tasks.answer.validation import ReaderValidator
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import AnswerEnds

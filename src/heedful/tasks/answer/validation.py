@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.model.token_heads import ReaderModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.questions.question import Question
@@ -10,13 +11,12 @@ from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.epochs.plan import spread
 from heedful.data.prepare.question_windows import PiecedQuestion, piece_questions
 from heedful.data.text_form import TextForm
-from heedful.metrics.answers import score_answers
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
+from heedful.tasks.answer.metrics import score_answers
 from heedful.tasks.answer.scoring import choose_answer, read_windows
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import metric_first, some_outputs
 
 

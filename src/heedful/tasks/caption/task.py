@@ -7,6 +7,7 @@ from typing import Any
 import torch
 
 from heedful.base.errors import UserError
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
@@ -28,7 +29,6 @@ from heedful.tasks.caption.reinforce import RewardedCaptions
 from heedful.tasks.caption.rules import CAPTION
 from heedful.tasks.caption.validation import CaptionValidator
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import Captions
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.epochs.plan import Indices, batches_by_length, spread
 from heedful.data.images.caption_batches import CaptionBatch, CaptionCollator
 from heedful.data.images.captions import Captioned, read_captioned
@@ -14,7 +15,6 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import ImageCaptioner
 from heedful.tasks.caption.evaluation import evaluate_captions
 from heedful.tasks.caption.model import Captioner
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import metric_first, refuse_diverged
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.attention import SEVERAL_PLACES
@@ -36,7 +37,6 @@ from heedful.tasks.classify.scoring import collator_of
 from heedful.tasks.classify.validation import ClassifierValidator
 from heedful.tasks.shared.classes.class_weights import class_weights, listed_classes, weighted_stores
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import OneLabel, SeveralLabels

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.tables import model_of
 from heedful.data.epochs.plan import spread
@@ -12,7 +13,6 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.baseline import Baseline
 from heedful.tasks.classify.scoring import scores_of
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import metric_first
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.bert import BertModel
 from heedful.config.recipe import Recipe
@@ -24,7 +25,6 @@ from heedful.tasks.fill.model import MaskFiller, read_filler
 from heedful.tasks.fill.rules import FILL
 from heedful.tasks.fill.validation import MaskedValidator
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import MaskedTokens

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heedful.base.errors import counted
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.texts import TEXTS
 from heedful.data.corpora.files import content_key
@@ -18,7 +19,6 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.generate.predicted_text import predicted_text
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from typing import Final, Protocol
 
 from heedful.base.arguments import check_whole
 from heedful.base.errors import UserError, by_caller
+from heedful.base.progress import ShowProgress
 from heedful.config.checks import carries_state
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE
@@ -16,7 +17,6 @@ from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.metrics.language.perplexity import Likelihood, carried_likelihood, likelihood
 from heedful.models.networks import LanguageModel
-from heedful.tasks.shared.progress import ShowProgress
 from heedful.training.truncated import carrying
 
 _STREAMS: Final = 10  # that a text is read in at once; each begins with nothing before it

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.checks import carries_state
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable, TransformerDecoderTable
@@ -26,7 +27,6 @@ from heedful.tasks.generate.model import TextGenerator, read_generator
 from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.generate.validation import LanguageValidator
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import NextToken

@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.prepare.prepared import Prepared
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 from heedful.tasks.generate.predicted_text import predicted_text
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import metric_first
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.base.trees import Tree
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.trees import TreeCorpus
@@ -19,7 +20,6 @@ from heedful.tasks.parse.model import Parser
 from heedful.tasks.parse.rules import PARSE
 from heedful.tasks.parse.validation import ParseValidator
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.sequences.loading import read_sequence_models
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
 

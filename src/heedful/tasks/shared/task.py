@@ -12,6 +12,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import torch
 from torch import nn
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
@@ -23,7 +24,6 @@ from heedful.metrics.own_metrics import Metrics
 from heedful.metrics.scores import ItemScores, Score
 from heedful.models.bundle import Bundle
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import Asked, Validated, Validator
 from heedful.training.objectives import Objective
 

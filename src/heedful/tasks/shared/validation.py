@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from heedful.base.errors import UserError
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 
 _SAMPLES: Final = 4  # outputs of a validation that are kept
 

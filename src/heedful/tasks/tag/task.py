@@ -7,6 +7,7 @@ from typing import Any, Final
 import numpy as np
 import torch
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.letters import RecurrentLettersTable
 from heedful.config.model.token_heads import TaggerModel
@@ -24,7 +25,6 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.tag.evaluation import TagEvaluation, evaluate_tagger

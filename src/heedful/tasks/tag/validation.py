@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.epochs.plan import spread
 from heedful.data.prepare.tagged import sentences_of
 from heedful.data.token_store import TokenStore
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import metric_first
 from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.scoring import decide_labels, label_loss, scores_of

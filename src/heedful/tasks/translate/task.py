@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
@@ -12,7 +13,6 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator, read_translators

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from heedful.base.errors import UserError
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
@@ -28,7 +29,6 @@ from heedful.tasks.images.answer.scoring import collator_of
 from heedful.tasks.images.answer.validation import ImageAnswerValidator
 from heedful.tasks.shared.classes.class_weights import listed_classes, weighted_stores
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.task import Task
 
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.collate import gather
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
@@ -12,7 +13,6 @@ from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.models.images import ImageAnswerer
 from heedful.tasks.images.answer.scoring import scores_of
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import metric_first
 
 

@@ -9,6 +9,7 @@ import torch
 
 from heedful.base.errors import UserError
 from heedful.base.packed import Run
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
 from heedful.config.recipe import Recipe
@@ -30,7 +31,6 @@ from heedful.tasks.images.classify.scoring import collator_of
 from heedful.tasks.images.classify.validation import ImageValidator
 from heedful.tasks.shared.classes.class_weights import class_weights, listed_classes, weighted_stores
 from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import ImageClasses
 

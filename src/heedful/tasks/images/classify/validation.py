@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.model.images import ImageClassifierModel
 from heedful.config.tables import model_of
 from heedful.data.epochs.plan import spread
@@ -11,7 +12,6 @@ from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.tasks.images.classify.scoring import scores_of
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.validation import metric_first
 
 

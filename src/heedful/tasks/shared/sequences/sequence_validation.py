@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from heedful.base.errors import UserError
+from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.pairs import PairBatch, collate, pair_costs
 from heedful.data.epochs.plan import Indices, batches_by_length
@@ -13,7 +14,6 @@ from heedful.metrics.language.perplexity import likelihood
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.progress import ShowProgress, show_nothing
 from heedful.tasks.shared.token_scores import LONGEST_SCORED
 from heedful.tasks.shared.validation import metric_first, refuse_diverged
 

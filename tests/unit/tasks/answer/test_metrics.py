@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from heedful.metrics.answers import exact_match, normalize_answer, score_answers, token_f1
+from heedful.tasks.answer.metrics import exact_match, normalize_answer, score_answers, token_f1
 
 TEXTS = (
     "",
