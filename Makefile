@@ -6,7 +6,7 @@ SOURCES := pyproject.toml constraints.txt
 
 export PYTHONDONTWRITEBYTECODE := # compiled modules are kept, whatever the environment says
 
-.PHONY: demo demo-vision test test-all test-learn check lint types map reference texts bench clean
+.PHONY: demo demo-vision test test-all test-learn test-recipes check lint types map reference texts bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
@@ -16,15 +16,20 @@ demo-vision: .venv/core
 
 # What a newcomer runs. `make types` checks the types.
 test: .venv/dev lint
-	$(BIN)/pytest -n 2 --dist worksteal -m "not learn and not wide"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not learn and not recipes and not wide"
 
 # What `make test` leaves out: the widest sweeps and the documentation's examples. MINUTES=35 ends it in time on a slow
 # machine, and says how many tests were not run.
 test-all: .venv/dev
 	$(BIN)/pytest -n 2 --dist worksteal -m wide $(if $(MINUTES),--minutes $(MINUTES))
 
+# Every task, with every family of encoders and decoders, learns something small.
 test-learn: .venv/dev
-	$(BIN)/pytest -m learn
+	$(BIN)/pytest -n 2 --dist worksteal -m learn
+
+# Shipped recipes and larger models reach their figures: 15 minutes or more.
+test-recipes: .venv/dev
+	$(BIN)/pytest -m recipes
 
 check: lint types
 

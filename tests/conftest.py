@@ -6,6 +6,8 @@ import math
 import os
 import random
 import re
+import signal
+import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
@@ -43,6 +45,12 @@ CHECKED = ("base.packed", *LAYERS, "models", "decode.constraints", "decode.ensem
 install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")
 SHAPES = SampledChecks()
 jaxtyping._decorator.config = SHAPES  # type: ignore[attr-defined]  # what its decorator asks at every call
+
+# A shell may hand down ignored signals, as `nohup` and `&` do: tests and the processes that they start would keep them.
+if threading.current_thread() is threading.main_thread():
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
 
 DEADLINE = pytest.StashKey[float]()
 

@@ -6,7 +6,7 @@ import pytest
 
 import heedful
 
-pytestmark = pytest.mark.learn
+pytestmark = pytest.mark.recipes
 
 
 def test_a_small_reader_answers_questions_about_unseen_combinations(

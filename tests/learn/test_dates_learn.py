@@ -6,7 +6,7 @@ import pytest
 
 import heedful
 
-pytestmark = pytest.mark.learn
+pytestmark = pytest.mark.recipes
 
 
 def test_a_small_translator_reads_dates_of_days_that_it_never_saw(

@@ -8,7 +8,7 @@ import heedful
 from heedful.data.builtin.english_spanish import sentence_pairs
 
 
-@pytest.mark.learn
+@pytest.mark.recipes
 def test_the_demo_model_translates_98_percent_of_held_out_sentences_exactly(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ import pytest
 import heedful
 from heedful.data.builtin.english_spanish import sentence_pairs
 
-pytestmark = pytest.mark.learn
+pytestmark = pytest.mark.recipes
 
 CLASSIFIER = """
 [data]
