@@ -13,23 +13,24 @@ from heedful.config.model.attention import (
     EQUAL_WIDTHS,
     FIXED_LENGTH,
     NEEDS_DISTANCE,
-    SCORES_BY_PLACE,
     SEVERAL_PLACES,
     AlignmentName,
     DistributionName,
 )
 from heedful.config.model.mixed import MixedModel, PairModel
+from heedful.config.model.positions import POSITIONS, PositionsName
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
 from heedful.config.recipe import Recipe
 from heedful.nn.alignments.distributions import DISTRIBUTIONS
 from heedful.nn.alignments.table import ALIGNMENTS
+from heedful.nn.attention.relative_positions import SCHEMES
+from heedful.nn.layers.positions import ADDED
 
 DATA = '[data]\ntrain = { source = "a.en", target = "a.de" }\n'
 WORDS = {"alignment": get_args(AlignmentName), "distribution": get_args(DistributionName)}
 CHOICES = ("soft", "hard", "gumbel")
-POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative")
 BACKENDS = ("auto", "fused", "explicit")
 
 
@@ -75,7 +76,13 @@ def test_the_schema_knows_what_alignments_and_distributions_demand() -> None:
     assert set(FIXED_LENGTH) == {name for name, kind in ALIGNMENTS.items() if kind.fixed_length}
     assert set(SEVERAL_PLACES) == {name for name, kind in ALIGNMENTS.items() if not kind.one_to_one}
     assert set(NEEDS_DISTANCE) == {name for name, kind in DISTRIBUTIONS.items() if kind.needs_distance}
-    assert set(SCORES_BY_PLACE) < set(POSITIONS)
+
+
+def test_every_kind_of_positions_has_a_row_of_facts_and_one_equation() -> None:
+    assert get_args(PositionsName) == tuple(POSITIONS) == (*ADDED, *SCHEMES)
+    model = TransformerModel(width=8, heads=2)
+    for name, build in SCHEMES.items():  # a scheme that search in slots cannot use adds to scores
+        assert build(model).in_slots is not POSITIONS[name].adds_to_scores  # type: ignore[index]
 
 
 def test_only_what_fused_kernels_compute_is_called_fused() -> None:
@@ -177,9 +184,16 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
     "width = 10\nheads = 3": "in `model`, `width` must be a multiple of `heads` (3), but is 10.",
     "key_value_heads = 3": "in `model`, `heads` must be a multiple of `key_value_heads` (3), but is 8.",
     "key_value_heads = 16": "in `model`, `heads` must be a multiple of `key_value_heads` (16), but is 8.",
-    "width = 9\nheads = 3": "in `model`, `width` must be even for sinusoidal positions, but is 9.",
+    "width = 9\nheads = 3": 'in `model`, `width` must be even for `positions = "sinusoidal"`, but is 9.',
     "width = 9\nheads = 3\npositions = 'sinusoidal_halves'": (
-        "in `model`, `width` must be even for sinusoidal positions, but is 9."
+        'in `model`, `width` must be even for `positions = "sinusoidal_halves"`, but is 9.'
+    ),
+    "positions = 'learned'\nword_positions = true": (
+        'in `model`, `word_positions` cannot be combined with `positions = "learned"`: use "sinusoidal", "rope", '
+        '"alibi" or "relative".'
+    ),
+    "width = 18\nheads = 3\nword_positions = true": (
+        "in `model`, `width` must be a multiple of 4 for `word_positions`, but is 18."
     ),
     "width = 12\nheads = 4\npositions = 'rope'": (
         'in `model`, `width` must be an even multiple of `heads` (4) for `positions = "rope"`, but is 12.'

@@ -122,7 +122,7 @@ def least_parameters(
 
 def _blocks(stack: TransformerStack, count: int) -> int:
     """Return the weights of the feed-forward networks, of the outputs of attention, and of learned positions alone."""
-    learned = stack.max_positions if stack.positions == "learned" else 0
+    learned = stack.max_positions if stack.positions_kind.limited else 0
     return count * stack.width * (2 * stack.inner + _read_width(stack)) + learned * stack.width
 
 

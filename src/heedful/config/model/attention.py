@@ -46,9 +46,6 @@ SEVERAL_PLACES: Final = ("area",)  # alignments whose candidates are spans of po
 NEEDS_DISTANCE: Final = ("de_attention",)  # distributions that subtract keys from queries
 
 
-SCORES_BY_PLACE: Final = ("alibi", "relative")  # positions that add to the scores of single positions
-
-
 NOT_REWARDED: Final = (
     '`choice = "reinforce"` rewards patches in the recurrent decoder of a captioner: use "hard" or "gumbel" here'
 )

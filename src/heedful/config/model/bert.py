@@ -4,6 +4,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
+from heedful.config.model.positions import PositionsName
 from heedful.config.model.transformer import TransformerStack, filled
 from heedful.config.section import Layers, Positions, Share, Width
 
@@ -29,7 +30,7 @@ class BertModel(TransformerStack):
     inner: Width = 3072
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "gelu"
     norm_epsilon: PositiveFloat = 1e-12
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "learned"
+    positions: PositionsName = "learned"
     max_positions: Positions = 512
     embedding_scale: bool = False
     embedding_norm: bool = True

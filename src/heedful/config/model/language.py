@@ -4,6 +4,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, model_validator
 
+from heedful.config.model.positions import PositionsName
 from heedful.config.model.transformer import NormName, TransformerStack, filled
 from heedful.config.section import CellName, Layers, Positions, Section, Share, Width
 
@@ -40,7 +41,7 @@ class TransformerDecoderTable(TransformerStack):
     inner: Width = 3072
     activation: Literal["relu", "gelu", "gelu_tanh", "silu", "swiglu"] = "gelu_tanh"
     norm: NormName = "pre"
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "learned"
+    positions: PositionsName = "learned"
     max_positions: Positions = 1024
     embedding_scale: bool = False
     dropout_attention: Share = 0.1

@@ -7,7 +7,6 @@ from pydantic import Field, PositiveFloat, field_serializer, model_validator
 
 from heedful.config.model.attention import (
     FIXED_LENGTH,
-    SCORES_BY_PLACE,
     SEVERAL_PLACES,
     AlignmentName,
     Attending,
@@ -15,6 +14,7 @@ from heedful.config.model.attention import (
     SiteAttention,
     Tie,
 )
+from heedful.config.model.positions import POSITIONS, PositionsKind, PositionsName
 from heedful.config.section import Layers, Positions, Share, Width
 
 NormName = Literal["post", "pre", "rezero", "tfixup", "deepnorm"]
@@ -168,7 +168,7 @@ class TransformerBlocks(Attending):
 class TransformerStack(TransformerBlocks):
     """Blocks of self-attention and feed-forward networks, with the embedding of tokens below them."""
 
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"] = "sinusoidal"
+    positions: PositionsName = "sinusoidal"
     """How positions are represented.
 
     The first three are added to embeddings, the others are part of self-attention: Su et al. 2021, Press et al. 2022,
@@ -196,6 +196,11 @@ class TransformerStack(TransformerBlocks):
     """Dropout of whole words of the input (Iyyer et al. 2015); in a translator, of the encoder's input."""
 
     @property
+    def positions_kind(self) -> PositionsKind:
+        """What the kind of positions needs and allows."""
+        return POSITIONS[self.positions]
+
+    @property
     def embedding_width(self) -> int:
         """Width of both embeddings."""
         return self.width
@@ -203,23 +208,22 @@ class TransformerStack(TransformerBlocks):
     @property
     def longest(self) -> tuple[int, str] | None:
         """Maximum tokens of a sentence, `</s>` included, and the key that sets it; None where there is no limit."""
-        ends = [(self.max_positions, "max_positions")] if self.positions == "learned" else []
+        ends = [(self.max_positions, "max_positions")] if self.positions_kind.limited else []
         ends += [(self.max_places or 0, "max_places")] if self.alignment in FIXED_LENGTH else []
         return min(ends, default=None)
 
     @model_validator(mode="after")
     def _positions_fit_width(self) -> Self:
-        if self.width % 2 and self.positions in ("sinusoidal", "sinusoidal_halves"):
-            raise ValueError(f"`width` must be even for sinusoidal positions, but is {self.width}")
-        if self.head_widths[0] % 2 and self.positions == "rope":
+        kind, named = self.positions_kind, f'`positions = "{self.positions}"`'
+        if self.width % 2 and kind.even_width:
+            raise ValueError(f"`width` must be even for {named}, but is {self.width}")
+        if self.head_widths[0] % 2 and kind.even_heads:
             if self.key_width is not None:
                 raise ValueError(
-                    f'`key_width` must be even for `positions = "rope"`, which turns pairs of columns, but is '
-                    f"{self.key_width}"
+                    f"`key_width` must be even for {named}, which turns pairs of columns, but is {self.key_width}"
                 )
             raise ValueError(
-                f'`width` must be an even multiple of `heads` ({self.heads}) for `positions = "rope"`, '
-                f"but is {self.width}"
+                f"`width` must be an even multiple of `heads` ({self.heads}) for {named}, but is {self.width}"
             )
         return self
 
@@ -232,7 +236,7 @@ class TransformerStack(TransformerBlocks):
         """Refuse self-attention that does not fit the radius or the positions."""
         if self.attention_radius is not None:
             self._check_radius()
-        if self.positions in SCORES_BY_PLACE and self.alignment in ("kernel", *SEVERAL_PLACES):
+        if self.positions_kind.adds_to_scores and self.alignment in ("kernel", *SEVERAL_PLACES):
             raise ValueError(
                 f'`positions = "{self.positions}"` adds to the score of each single position, which '
                 f'`alignment = "{self.alignment}"` does not have: use `positions = "rope"` or "sinusoidal"'
@@ -245,7 +249,7 @@ class TransformerStack(TransformerBlocks):
                     f'`attention_radius` restricts scaled dot products with a softmax, but `{key} = "'
                     f'{getattr(self, key)}"` is over the whole text: leave `attention_radius` out, or leave `{key}` out'
                 )
-        if self.positions in SCORES_BY_PLACE:
+        if self.positions_kind.adds_to_scores:
             raise ValueError(
                 f'`positions = "{self.positions}"` adds to the scores of all pairs of positions, which '
                 '`attention_radius` does not compute: use `positions = "rope"` or "sinusoidal"'
@@ -351,10 +355,10 @@ class TransformerModel(TransformerStack):
 
     @model_validator(mode="after")
     def _words_can_be_counted(self) -> Self:
-        if self.word_positions and self.positions == "learned":
+        if self.word_positions and self.positions_kind.limited:
             raise ValueError(
-                '`word_positions` cannot stand next to `positions = "learned"`: use "sinusoidal", "rope", "alibi" or '
-                '"relative"'
+                f'`word_positions` cannot be combined with `positions = "{self.positions}"`: use "sinusoidal", "rope", '
+                '"alibi" or "relative"'
             )
         if self.word_positions and self.width % 4:
             raise ValueError(f"`width` must be a multiple of 4 for `word_positions`, but is {self.width}")

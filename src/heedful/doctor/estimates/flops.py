@@ -123,7 +123,7 @@ class _Heads:
 
 def _position_wise(model: TransformerModel) -> int:
     """Count the multiplications per token besides the projections of attention (half of the operations)."""
-    distances = 2 * model.max_distance + 1 if model.positions == "relative" else 0
+    distances = 2 * model.max_distance + 1 if model.positions_kind.distance_vectors else 0
     relative = distances * model.heads * sum(model.head_widths)
     return _inner_matrices(model) * model.width * model.inner + relative
 

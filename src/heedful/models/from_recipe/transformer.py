@@ -24,13 +24,13 @@ from heedful.nn.attention.any_alignment import (
 )
 from heedful.nn.attention.backends import Backend, automatic, explicit
 from heedful.nn.attention.multi_head import CrossAttention, Projections, SelfAttention
-from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, RelativeVectors, Rotary
+from heedful.nn.attention.relative_positions import SCHEMES, PositionScheme
 from heedful.nn.attention.restricted import Restricted
 from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolution
 from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
 from heedful.nn.layers.feedforward import FeedForward, SwiGLU
 from heedful.nn.layers.linear import LayerNorm, RMSNorm
-from heedful.nn.layers.positions import Learned, Sinusoidal, WordPositions
+from heedful.nn.layers.positions import ADDED, WordPositions
 from heedful.nn.layers.residual import Residual
 
 
@@ -113,18 +113,8 @@ def _embedding(
 ) -> Embedding:
     share = 1 if ends_V is None else 2  # of the width, for the positions of tokens
     dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
-    positions: nn.Module | None
-    match config.positions:
-        case "sinusoidal":
-            positions = Sinusoidal(config.width // share)
-        case "sinusoidal_halves":
-            positions = Sinusoidal(config.width // share, halves=True)
-        case "learned":
-            positions = Learned(config.width, config.max_positions)
-        case "rope" | "alibi" | "relative":
-            positions = None
-        case _:
-            assert_never(config.positions)
+    build = ADDED.get(config.positions)
+    positions = None if build is None else build(config.width // share, config.max_positions)
     more = [make_table(*weight.shape) for _ in range(config.embeddings - 1)]
     norm = build_norm(config) if config.embedding_norm else None
     words_width = config.width if positions is None else config.width // 2
@@ -218,20 +208,9 @@ def _head_attention(config: TransformerBlocks, seed: int) -> HeadAttention:
 
 
 def _scheme(config: TransformerBlocks) -> PositionScheme:
-    head_width, value_width = config.head_widths
-    if not isinstance(config, TransformerStack):
-        return PositionScheme()  # patches have their positions added to them
-    match config.positions:
-        case "rope":
-            return Rotary(head_width, config.rope_base)
-        case "alibi":
-            return LinearBias(config.heads)
-        case "relative":
-            return RelativeVectors(head_width, config.max_distance, value_width)
-        case "sinusoidal" | "sinusoidal_halves" | "learned":
-            return PositionScheme()
-        case _:
-            assert_never(config.positions)
+    if not isinstance(config, TransformerStack) or config.positions not in SCHEMES:
+        return PositionScheme()  # positions are added to embeddings or patches
+    return SCHEMES[config.positions](config)
 
 
 def _network(config: TransformerBlocks) -> nn.Module:

@@ -10,7 +10,8 @@ Shape letters of this file: C  clipped distances    P  pairs of a head's columns
 """
 
 import math
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -226,6 +227,34 @@ class RelativeVectors(PositionScheme):
     def _clip(self, distances_QK: Int[Tensor, "Q K"]) -> Int[Tensor, "Q K"]:
         """Return the row of each distance in the tables of vectors."""
         return distances_QK.clamp(-self.max_distance, self.max_distance) + self.max_distance
+
+
+class Sizes(Protocol):
+    """Numbers that schemes are made with; the [model] table of a stack has them."""
+
+    @property
+    def heads(self) -> int:
+        """Number of heads."""
+
+    @property
+    def head_widths(self) -> tuple[int, int]:
+        """Widths of a head's keys and of its values."""
+
+    @property
+    def rope_base(self) -> float:
+        """Base of the wavelengths of rotary positions."""
+
+    @property
+    def max_distance(self) -> int:
+        """Maximum distance of relative positions."""
+
+
+SCHEMES: Final[Mapping[str, Callable[[Sizes], PositionScheme]]] = {
+    "rope": lambda sizes: Rotary(sizes.head_widths[0], sizes.rope_base),
+    "alibi": lambda sizes: LinearBias(sizes.heads),
+    "relative": lambda sizes: RelativeVectors(sizes.head_widths[0], sizes.max_distance, sizes.head_widths[1]),
+}
+"""Position schemes by name; positions that are added to embeddings are in `nn/layers/positions.py`."""
 
 
 def alibi_slopes(heads: int) -> list[float]:

@@ -1,6 +1,8 @@
 """Positions of tokens in a sentence, as vectors."""
 
 import math
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import torch
 import torch.nn.functional as F
@@ -84,3 +86,11 @@ class Learned(nn.Module):
     def forward(self, positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
         """Look up positions; the caller, who knows the sentence, must check the limit."""
         return F.embedding(positions_N, self.weight)  # its gradient is faster than that of indexing
+
+
+ADDED: Final[Mapping[str, Callable[[int, int], nn.Module]]] = {
+    "sinusoidal": lambda width, limit: Sinusoidal(width),
+    "sinusoidal_halves": lambda width, limit: Sinusoidal(width, halves=True),
+    "learned": Learned,
+}
+"""Positions that are added to embeddings, by name; the others are in `nn/attention/relative_positions.py`."""

@@ -234,7 +234,7 @@ class TextGenerator(Embeds[LanguageModel]):
         ALiBi alone is made for longer texts (Press et al. 2022).
         """
         decoder = model_of(self.recipe, LanguageModelTable).decoder
-        bounded = isinstance(decoder, TransformerDecoderTable) and decoder.positions != "alibi"
+        bounded = isinstance(decoder, TransformerDecoderTable) and not decoder.positions_kind.reads_longer
         return self.recipe.data.max_length if bounded else None
 
     def has_unknown(self, text: str) -> bool:

@@ -6,7 +6,6 @@ from typing import Final
 import torch
 
 from heedful.config.data import Data
-from heedful.config.model.attention import SCORES_BY_PLACE
 from heedful.config.model.transformer import TransformerStack
 from heedful.data.batch_layout import StaticShape
 from heedful.nn.attention.backends import fused_width, supports_packed
@@ -24,7 +23,7 @@ def static_layout(
     is unused.
     """
     # Positions that add to scores need padded rows on every device: see `nn.attention.relative_positions`.
-    if not model.fused or model.positions in SCORES_BY_PLACE:
+    if not model.fused or model.positions_kind.adds_to_scores:
         return None
     if not supports_packed(precision, fused_width(*model.head_widths), model.dropout_attention):
         return None

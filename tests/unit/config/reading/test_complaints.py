@@ -69,7 +69,7 @@ from heedful.config.train.table import Average
             "[model]\nwidth = 10\nheads = 3",
             "in `model`, `width` must be a multiple of `heads` (3), but is 10.",
         ),
-        ("[model]\nwidth = 9\nheads = 3", "in `model`, `width` must be even for sinusoidal positions, but is 9."),
+        ("[model]\nwidth = 9\nheads = 3", 'in `model`, `width` must be even for `positions = "sinusoidal"`, but is 9.'),
         (
             "[model]\nwidth = 12\nheads = 4\npositions = 'rope'",
             'in `model`, `width` must be an even multiple of `heads` (4) for `positions = "rope"`, but is 12.',
