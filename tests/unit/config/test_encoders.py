@@ -6,6 +6,7 @@ from typing import get_args
 import pytest
 
 from heedful.base.errors import UserError
+from heedful.config.model.attention import AttentionPoolTable, PoolName
 from heedful.config.model.bert import BERT_PRESETS, BertModel
 from heedful.config.model.classifier import ClassifierModel
 from heedful.config.model.encoders import (
@@ -13,7 +14,6 @@ from heedful.config.model.encoders import (
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
-from heedful.config.model.pools import AttentionPoolTable, PoolName
 from heedful.config.model.transformer import TRANSFORMER_PRESETS
 from heedful.config.reading.describing.commented import commented_toml
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml

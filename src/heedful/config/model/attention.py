@@ -1,13 +1,13 @@
-"""Keys of attention that all families with attention share.
+"""Keys of attention that all families with attention share, and pools, which may attend too.
 
 Invalid combinations are refused here, before anything is built: the requirements of an alignment or a distribution are
 stated next to it in `nn` too, and a test compares the two.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal, Self
 
-from pydantic import Field, PositiveFloat
+from pydantic import Discriminator, Field, PositiveFloat, Tag, model_validator
 
 from heedful.config.section import Positions, Section
 
@@ -160,3 +160,32 @@ class SiteAttention(Attending):
             if key not in said and not fits(whole["alignment"], whole["distribution"]):
                 whole[key] = Attending.model_fields[key].default
         return whole
+
+
+PoolName = Literal["first", "mean", "max", "last", "attention", "multi_dimensional"]
+
+
+class AttentionPoolTable(Weighting):
+    """A pool that attends: an alignment scores each token for one learned query, a distribution weights them by it."""
+
+    alignment: AlignmentName = "additive"
+    """Function from the query and a token to a score."""
+
+    @model_validator(mode="after")
+    def _fits_one_query(self) -> Self:
+        if self.alignment in FIXED_LENGTH:
+            raise ValueError(
+                f'`alignment = "{self.alignment}"` scores positions whatever their tokens are, and a pool has one '
+                "query for all texts: choose another alignment"
+            )
+        self.check_weighting(self.alignment)
+        return self
+
+
+def _pool_form(value: Any) -> str:
+    return "table" if isinstance(value, dict | AttentionPoolTable) else "name"
+
+
+AnyPool = Annotated[
+    Annotated[PoolName, Tag("name")] | Annotated[AttentionPoolTable, Tag("table")], Discriminator(_pool_form)
+]

@@ -4,6 +4,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from heedful.config.model.attention import AnyPool, PoolName
 from heedful.config.model.bert import BertModel
 from heedful.config.model.encoders import (
     BagEncoderTable,
@@ -13,7 +14,6 @@ from heedful.config.model.encoders import (
     TransformerEncoderTable,
 )
 from heedful.config.model.language import LanguageModelTable
-from heedful.config.model.pools import AnyPool, PoolName
 from heedful.config.section import Section, Share, Width
 
 

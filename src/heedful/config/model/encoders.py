@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
+from heedful.config.model.attention import AnyPool
 from heedful.config.model.letters import AnyLetters
-from heedful.config.model.pools import AnyPool
 from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerStack, filled
 from heedful.config.section import CellName, Layers, Positions, Section, Share, VocabularySize, Width
 

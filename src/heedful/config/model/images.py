@@ -4,9 +4,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES
+from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES, AnyPool
 from heedful.config.model.encoders import OnEncoder, RecurrentEncoderTable, TransformerEncoderTable
-from heedful.config.model.pools import AnyPool
 from heedful.config.model.transformer import NormName, TransformerBlocks, filled
 from heedful.config.section import Layers, Section, Share, Width
 

@@ -9,8 +9,7 @@ from pydantic import ValidationError
 from torch import Tensor
 
 from heedful.base.packed import Layout
-from heedful.config.model.attention import AlignmentName, DistributionName
-from heedful.config.model.pools import AttentionPoolTable
+from heedful.config.model.attention import AlignmentName, AttentionPoolTable, DistributionName
 from heedful.models.from_recipe.attention import build_distance, build_distribution
 from heedful.models.from_recipe.encoder_only import build_pool
 from heedful.nn.alignments.base import Candidates

@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from heedful.base.errors import UserError
-from heedful.config.model.attention import AlignmentName
-from heedful.config.model.pools import AttentionPoolTable
+from heedful.config.model.attention import AlignmentName, AttentionPoolTable
 from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.text_pairs import PairedTextCollator
