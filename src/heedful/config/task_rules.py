@@ -33,7 +33,7 @@ class TaskRules:
     network_parts: tuple[str, ...] = ()  # attributes that a network of the caller's program must have
     running: bool = False  # whether it reads running text in windows, line breaks included
     scored: Literal["texts", "pairs"] | None = None  # what its models score and are compared by; None: neither
-    compared_by: tuple[str, ...] = ()  # metrics of comparisons, if these draw items of evaluations; two are the default
+    compared_by: tuple[str, ...] = ()  # metrics of comparisons, besides those of pairs; the first two are the default
     labels: bool = False  # whether its models have named classes
     images: bool = False  # whether it reads images, at which checks of texts do not look
     words: bool = False  # whether every word of a text has a label of its own

@@ -1,12 +1,15 @@
-"""Compares two translation systems on the same sentences: which is better, how significantly, and where they differ.
+"""Compares two systems by scores per item: which is better, how significantly, and where they differ.
 
-A side is one system, or several training runs of one. Nothing is printed here.
+An item is what the tests draw: a sentence, a document, a text, a question or an image. It adds counts to a score, such
+as the n-grams of BLEU or the brackets of its tree. A side is one system, or several training runs of one. Nothing is
+printed here, and torch is not needed.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
 from statistics import mean, stdev
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -14,93 +17,26 @@ from heedful.base.arguments import check_one_each
 from heedful.base.errors import UserError, counted
 from heedful.metrics.buckets import (
     FREQUENCIES,
-    LENGTHS,
     Span,
     count_words,
     f1_by_frequency,
-    span_index,
+    rows_by_length,
     words_by_frequency,
 )
-from heedful.metrics.edits import Reference, first_variant
+from heedful.metrics.edits import Floats, Reference, first_variant
+from heedful.metrics.scores import ItemScore, ItemScores
 from heedful.metrics.significance import SAMPLES, SEED, Bootstrap, Welch, bootstrap, randomisation, run_scores, welch
-from heedful.metrics.summed_metrics import (
-    Floats,
-    MetricName,
-    Scoring,
-    SummedMetric,
-    build_metric,
-    metric_names,
-    word_splitter,
-)
+from heedful.metrics.summed_metrics import TextScoring, metric_names, text_scorer, word_splitter
 
 LEVEL: Final = 0.05  # significance level of every test
 DEFAULT_METRICS: Final = ("bleu", "chrf")
+_ROUNDING: Final = 1e-6  # score differences below this are rounding errors
 
 SideName = Literal["A", "B"]
 Side = Sequence["System"] | Sequence[str]  # runs of a system, or the output lines of one
 
 
-@dataclass(frozen=True)
-class System:
-    """A system's translations of the test sentences."""
-
-    name: str
-    translations: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Frequencies:
-    """Word counts, and a description of the text they were counted in."""
-
-    text: str
-    counts: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Sentences:
-    """A test set: sources and references. Without sources, only existing translations can be compared."""
-
-    name: str
-    sources: tuple[str, ...] | None
-    references: tuple[Reference, ...]
-    to: str = ""  # target language, for multilingual models
-
-
-@dataclass(frozen=True)
-class ComparisonInput:
-    """Translations that are ready to be compared, and how to score them."""
-
-    systems: Mapping[str, System]  # by name
-    sentences: Sentences  # with references in the form used for scoring
-    bleu_tokenize: str = "13a"
-    lowercase: bool = False
-    frequencies: Frequencies | None = None  # in the training data, if it can be read
-    one_word: bool = False  # whether an output is the phonemes of one word
-
-    def compare(
-        self,
-        runs_a: Iterable[str],
-        runs_b: Iterable[str],
-        metrics: Sequence[str],
-        samples: int,
-        seed: int,
-        examples: int,
-    ) -> "Comparison":
-        """Compare two sides, each given by the names of its runs."""
-        return compare(
-            [self.systems[name] for name in runs_a],
-            [self.systems[name] for name in runs_b],
-            self.sentences.references,
-            self.sentences.sources,
-            metrics=metrics,
-            bleu_tokenize=self.bleu_tokenize,
-            lowercase=self.lowercase,
-            one_word=self.one_word,
-            frequencies=self.frequencies,
-            samples=samples,
-            seed=seed,
-            examples=examples,
-        )
+# --- results ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -146,23 +82,23 @@ class ScorePair:
 
 @dataclass(frozen=True)
 class Bucket:
-    """A group of sentences, or of words in the references."""
+    """A group of items, or of words in the references."""
 
     span: Span
-    size: int  # number of sentences or words
+    size: int  # number of items or words
     scores: tuple[ScorePair, ...]
 
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence that one side translates better than the other."""
+    """An item on which one side is better than the other."""
 
     line: int
     source: str | None
     reference: str
-    a: tuple[str, ...]  # the translation of each run
+    a: tuple[str, ...]  # the output of each run
     b: tuple[str, ...]
-    score: ScorePair  # of this sentence
+    score: ScorePair  # of this item
 
 
 @dataclass(frozen=True)
@@ -171,11 +107,11 @@ class Comparison:
 
     a: tuple[str, ...]  # names of the systems
     b: tuple[str, ...]
-    sentences: int
+    sentences: int  # number of items
     samples: int
     seed: int
     metrics: tuple[MetricComparison, ...]
-    lengths: tuple[Bucket, ...]  # sentences by reference length in words
+    lengths: tuple[Bucket, ...]  # items by length in words
     words: tuple[Bucket, ...]  # words by frequency
     frequencies_of: str  # which text the words were counted in
     better_a: tuple[Example, ...]  # largest difference first
@@ -183,6 +119,113 @@ class Comparison:
     unit: str = "sentence"  # what the tests draw: a sentence, a document, a text, a question or an image
     lengths_of: str = "reference"  # what the lengths are those of
     numbered: str = "line"  # what the numbers of the examples count
+
+
+# --- items --------------------------------------------------------------------------------------------------------
+
+
+class ScoredRun(NamedTuple):
+    """A run of a system, and what it adds to the scores with each item of the test set."""
+
+    name: str
+    items: ItemScores
+
+
+def compare_items(
+    a: Sequence[ScoredRun],
+    b: Sequence[ScoredRun],
+    metrics: Sequence[str],
+    *,
+    shown_by: str,
+    samples: int = SAMPLES,
+    seed: int = SEED,
+    examples: int = 5,
+) -> Comparison:
+    """Compare two sides whose runs have the same items; examples are those that differ most by the score `shown_by`."""
+    first = a[0].items
+    counts = {name: _count(name, a, b) for name in dict.fromkeys((*metrics, shown_by))}
+    score, of_a, of_b = counts[shown_by]
+    means_a, means_b = (score.of_sums(side).mean(axis=0) for side in (of_a, of_b))
+    lead = (means_a - means_b) if score.lower_is_better else (means_b - means_a)
+
+    def example(row: int) -> Example:
+        given, true, _ = first.shown[row]
+        outputs_a, outputs_b = (tuple(run.items.shown[row][2] for run in side) for side in (a, b))
+        pair = ScorePair(score.label, float(means_a[row]), float(means_b[row]))
+        return Example(row + 1, given, true, outputs_a, outputs_b, pair)
+
+    def largest(lead: Floats) -> tuple[Example, ...]:
+        rows = np.argsort(-lead, kind="stable")[: examples if first.shown else 0].tolist()
+        return tuple(example(row) for row in rows if lead[row] > _ROUNDING)
+
+    return Comparison(
+        a=tuple(run.name for run in a),
+        b=tuple(run.name for run in b),
+        sentences=len(first.items),
+        samples=samples,
+        seed=seed,
+        metrics=tuple(compare_counts(*counts[name], samples, seed) for name in metrics),
+        lengths=tuple(
+            Bucket(span, len(rows), tuple(_pair(*counts[name], rows) for name in metrics))
+            for span, rows in rows_by_length(first.lengths)
+        ),
+        words=(),
+        frequencies_of="",
+        better_a=largest(-lead),
+        better_b=largest(lead),
+        unit=first.unit,
+        lengths_of=first.lengths_of,
+        numbered=first.numbered or first.unit,
+    )
+
+
+def compare_counts(score: ItemScore, a: Floats, b: Floats, samples: int, seed: int) -> MetricComparison:
+    """Compare two sides by a score, given the counts of their items [runs, items, counts]."""
+    of_a, of_b = (
+        SideScore(runs, mean(runs), stdev(runs) if len(runs) > 1 else None)
+        for runs in (tuple(map(float, run_scores(score.of_sums, side))) for side in (a, b))
+    )
+    return MetricComparison(
+        metric=score.label,
+        signature=score.signature,
+        lower_is_better=score.lower_is_better,
+        a=of_a,
+        b=of_b,
+        difference=of_b.mean - of_a.mean,
+        bootstrap=bootstrap(score.of_sums, a, b, samples, seed),
+        p_randomisation=randomisation(score.of_sums, a, b, samples, seed),
+        welch=welch(of_a.runs, of_b.runs),
+    )
+
+
+def _count(name: str, a: Sequence[ScoredRun], b: Sequence[ScoredRun]) -> tuple[ItemScore, Floats, Floats]:
+    """Return a score, and the counts of each side's items [runs, items, counts]."""
+    sides = [[next(one for one in run.items.scores if one.name == name) for run in side] for side in (a, b)]
+    of_a, of_b = (np.stack([score.counts() for score in side]) for side in sides)
+    return sides[0][0], of_a, of_b
+
+
+def _pair(score: ItemScore, a: Floats, b: Floats, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> ScorePair:
+    return ScorePair(score.label, *(float(run_scores(score.of_sums, side[:, rows]).mean()) for side in (a, b)))
+
+
+# --- translations -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class System:
+    """A system's translations of the test sentences."""
+
+    name: str
+    translations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Frequencies:
+    """Word counts, and a description of the text they were counted in."""
+
+    text: str
+    counts: Mapping[str, int]
 
 
 def compare(
@@ -208,29 +251,42 @@ def compare(
     references. `sources` are only shown in the examples.
     """
     names = metric_names(metrics)
-    a, b = _systems(a, "A"), _systems(b, "B")
-    _check(a, b, references, sources)
-    built = {
-        name: build_metric(name, references, bleu_tokenize, lowercase, one_word) for name in (*names, _OF_SENTENCES)
-    }
-    tables = {name: _SentenceCounts.of(metric, a, b) for name, metric in built.items()}
-    selected = [tables[name] for name in names]
+    systems_a, systems_b = _systems(a, "A"), _systems(b, "B")
+    if len(references) < 2:
+        there = "there is only 1 reference" if references else "there are no references"
+        raise UserError(f"A comparison needs at least two sentences, but {there}.")
+    check_lines([*systems_a, *systems_b], references)
+    if sources is not None:
+        check_one_each(len(sources), "source", len(references), "reference")
+    scoring = TextScoring(bleu_tokenize, lowercase, one_word)
+    score = text_scorer("sentence", sources or [""] * len(references), references, names, scoring)
+    expected = [first_variant(reference) for reference in references]
+
+    def scored(system: System) -> ScoredRun:
+        texts = zip(sources or repeat(None), expected, system.translations, strict=False)
+        return ScoredRun(system.name, replace(score(system.translations), shown=list(texts), numbered="line"))
+
+    runs_a, runs_b = (list(map(scored, systems)) for systems in (systems_a, systems_b))
+    # chrF is the most informative metric for a single sentence.
+    found = compare_items(runs_a, runs_b, names, shown_by="chrf", samples=samples, seed=seed, examples=examples)
     split = word_splitter(bleu_tokenize)
-    words = [split(first_variant(reference)) for reference in references]
+    words = [split(text) for text in expected]
     frequencies = frequencies or Frequencies("the references", count_words(words))
-    better_a, better_b = _examples(tables[_OF_SENTENCES], a, b, references, sources, examples)
-    return Comparison(
-        a=tuple(system.name for system in a),
-        b=tuple(system.name for system in b),
-        sentences=len(references),
-        samples=samples,
-        seed=seed,
-        metrics=tuple(_compare_by(table, samples, seed) for table in selected),
-        lengths=_by_length(selected, [len(sentence) for sentence in words]),
-        words=_by_frequency(a, b, split, words, frequencies.counts),
+    f1_a, f1_b = (
+        np.mean(
+            [f1_by_frequency(list(map(split, one.translations)), words, frequencies.counts) for one in side], axis=0
+        )
+        for side in (systems_a, systems_b)
+    )
+    buckets = zip(FREQUENCIES, words_by_frequency(words, frequencies.counts), f1_a, f1_b, strict=True)
+    return replace(
+        found,
+        words=tuple(
+            Bucket(span, size, (ScorePair("F1", float(of_a), float(of_b)),))
+            for span, size, of_a, of_b in buckets
+            if size
+        ),
         frequencies_of=frequencies.text,
-        better_a=better_a,
-        better_b=better_b,
     )
 
 
@@ -246,145 +302,7 @@ def check_lines(systems: Sequence[System], references: Sequence[Reference]) -> N
 
 def _systems(side: Side, name: SideName) -> Sequence[System]:
     lines = tuple(line for line in side if isinstance(line, str))
-    systems = [system for system in side if isinstance(system, System)]
-    return [*systems, System(name, lines)] if lines else systems
-
-
-def _check(
-    a: Sequence[System],
-    b: Sequence[System],
-    references: Sequence[Reference],
-    sources: Sequence[str] | None,
-) -> None:
-    if not (a and b):
-        raise UserError(f"Side {'B' if a else 'A'} has no system: a side is one system, or several runs of one.")
-    if len(references) < 2:
-        there = "there is only 1 reference" if references else "there are no references"
-        raise UserError(f"A comparison needs at least two sentences, but {there}.")
-    check_lines([*a, *b], references)
-    if sources is not None:
-        check_one_each(len(sources), "source", len(references), "reference")
-
-
-# --- scores -------------------------------------------------------------------------------------------------------
-
-_OF_SENTENCES: Final[MetricName] = "chrf"  # the most informative metric for a single sentence
-_ROUNDING: Final = 1e-6  # score differences below this are rounding errors
-
-
-@dataclass(frozen=True, eq=False)
-class _SentenceCounts:
-    """What every sentence of every run adds to a metric: [runs, sentences, counts] per side."""
-
-    metric: SummedMetric
-    a: Floats
-    b: Floats
-
-    @classmethod
-    def of(cls, metric: SummedMetric, a: Sequence[System], b: Sequence[System]) -> "_SentenceCounts":
-        return cls(metric, *(np.stack([metric.counts(system.translations) for system in side]) for side in (a, b)))
-
-
-def _compare_by(table: _SentenceCounts, samples: int, seed: int) -> MetricComparison:
-    metric = table.metric
-    named = (metric.name, metric.signature, metric.lower_is_better)
-    return compare_counts(named, metric.scores, table.a, table.b, samples, seed)
-
-
-def compare_counts(
-    named: tuple[str, str, bool], scoring: Scoring, a: Floats, b: Floats, samples: int, seed: int
-) -> MetricComparison:
-    """Compare two sides by a score of summed counts [runs, items, counts].
-
-    `named` is the metric's name, its signature, and whether lower is better.
-    """
-    metric, signature, lower_is_better = named
-    of_a, of_b = (_side_score(run_scores(scoring, side)) for side in (a, b))
-    return MetricComparison(
-        metric=metric,
-        signature=signature,
-        lower_is_better=lower_is_better,
-        a=of_a,
-        b=of_b,
-        difference=of_b.mean - of_a.mean,
-        bootstrap=bootstrap(scoring, a, b, samples, seed),
-        p_randomisation=randomisation(scoring, a, b, samples, seed),
-        welch=welch(of_a.runs, of_b.runs),
-    )
-
-
-def _side_score(scores: Floats) -> SideScore:
-    runs = tuple(float(score) for score in scores)
-    return SideScore(runs, mean(runs), stdev(runs) if len(runs) > 1 else None)
-
-
-# --- buckets ------------------------------------------------------------------------------------------------------
-
-
-def _by_length(tables: Sequence[_SentenceCounts], lengths: Sequence[int]) -> tuple[Bucket, ...]:
-    """Compute every metric over the sentences of each length; empty groups are left out."""
-    indices = np.array([span_index(length, LENGTHS) for length in lengths])
-    members = [np.flatnonzero(indices == number) for number in range(len(LENGTHS))]
-    return tuple(
-        Bucket(span, len(rows), tuple(_pair_of(table, rows) for table in tables))
-        for span, rows in zip(LENGTHS, members, strict=True)
-        if len(rows)
-    )
-
-
-def _pair_of(table: _SentenceCounts, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> ScorePair:
-    a, b = (float(run_scores(table.metric.scores, side[:, rows]).mean()) for side in (table.a, table.b))
-    return ScorePair(table.metric.name, a, b)
-
-
-def _by_frequency(
-    a: Sequence[System],
-    b: Sequence[System],
-    split: Callable[[str], list[str]],
-    references: Sequence[Sequence[str]],
-    counts: Mapping[str, int],
-) -> tuple[Bucket, ...]:
-    """Compute the F1 of the words of each frequency; frequencies without reference words are left out."""
-
-    def mean_f1(side: Sequence[System]) -> Floats:
-        runs = [[split(text) for text in system.translations] for system in side]
-        return np.stack([f1_by_frequency(run, references, counts) for run in runs]).mean(axis=0)
-
-    of_a, of_b = mean_f1(a), mean_f1(b)
-    sizes = words_by_frequency(references, counts)
-    return tuple(
-        Bucket(span, size, (ScorePair("F1", float(f1_a), float(f1_b)),))
-        for span, size, f1_a, f1_b in zip(FREQUENCIES, sizes, of_a, of_b, strict=True)
-        if size
-    )
-
-
-# --- examples -----------------------------------------------------------------------------------------------------
-
-
-def _examples(
-    table: _SentenceCounts,
-    a: Sequence[System],
-    b: Sequence[System],
-    references: Sequence[Reference],
-    sources: Sequence[str] | None,
-    number: int,
-) -> tuple[tuple[Example, ...], tuple[Example, ...]]:
-    """Return the sentences that A translates better, and those that B does, the largest difference first."""
-    means_a, means_b = (table.metric.scores(side).mean(axis=0) for side in (table.a, table.b))
-
-    def example(row: int) -> Example:
-        source = None if sources is None else sources[row]
-        of_a, of_b = (tuple(system.translations[row] for system in side) for side in (a, b))
-        chrf = ScorePair(table.metric.name, float(means_a[row]), float(means_b[row]))
-        return Example(row + 1, source, first_variant(references[row]), of_a, of_b, chrf)
-
-    ahead_a, ahead_b = rows_ahead(means_b - means_a, number)
-    return tuple(map(example, ahead_a)), tuple(map(example, ahead_b))
-
-
-def rows_ahead(lead: Floats, number: int) -> tuple[list[int], list[int]]:
-    """Return where A is better, and where B is, by the lead of B over A; the largest difference first."""
-    ahead_b = [int(row) for row in np.argsort(-lead, kind="stable")[:number] if lead[row] > _ROUNDING]
-    ahead_a = [int(row) for row in np.argsort(lead, kind="stable")[:number] if lead[row] < -_ROUNDING]
-    return ahead_a, ahead_b
+    systems = [*(system for system in side if isinstance(system, System)), *([System(name, lines)] if lines else [])]
+    if not systems:
+        raise UserError(f"Side {name} has no system: a side is one system, or several runs of one.")
+    return systems

@@ -1,29 +1,17 @@
 """`heedful.compare`: which of two models is better, and whether the difference is more than chance."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Sequence
 from os import PathLike
 from reprlib import repr as shortened
 from typing import Literal, Unpack
 
 from heedful.base.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
-from heedful.data.corpora.formats.lines import locate, read_lines
-from heedful.lab.compare import (
-    DEFAULT_METRICS,
-    Comparison,
-    ComparisonInput,
-    Sentences,
-    System,
-    check_lines,
-)
-from heedful.lab.compare_documents import are_language_models, compare_documents
-from heedful.lab.compare_evaluations import EvaluationRequest, are_evaluated, compare_evaluations
-from heedful.lab.test_sets.translate_test_set import Messages, translate_test_set
+from heedful.lab.compare import DEFAULT_METRICS, Comparison, System
+from heedful.lab.compare_models import compare_models
+from heedful.lab.comparison_request import ComparisonRequest, Sentences, read_run, refuse_without_references
 from heedful.metrics.edits import Reference
 from heedful.metrics.significance import SAMPLES, SEED
-from heedful.metrics.summed_metrics import metric_names
 from heedful.tasks.shared.sequences.search_options import SearchOptions
 from heedful.tasks.shared.shown_options import show_options
 
@@ -62,87 +50,26 @@ def compare(
     """
     check_whole("samples", samples, least=100)
     runs_a, runs_b = _runs(a, "a"), _runs(b, "b")
-    models = [name for name, run in {**runs_a, **runs_b}.items() if run is None]
-    if are_language_models(models):
-        _refuse_translations({**runs_a, **runs_b}, sources, references, bleu_tokenize, options)
-        return compare_documents(
-            [*runs_a],
-            [*runs_b],
-            metrics=() if metrics == DEFAULT_METRICS else metrics,
-            split=split,
-            corpus=corpus,
-            samples=samples,
-            seed=seed,
-            device=device,
-            precision=precision,
-            bar=_no_bar,
-        )[0]
-    if are_evaluated(models):
-        _refuse_translations({**runs_a, **runs_b}, sources, references, bleu_tokenize, {})
-        request = EvaluationRequest(
-            () if metrics == DEFAULT_METRICS else metrics,
-            None,
-            split,
-            corpus,
-            samples,
-            seed,
-            examples,
-            device,
-            precision,
-        )
-        return compare_evaluations([*runs_a], [*runs_b], request, options)[0]
-    names = metric_names(metrics)
     same = next((name for name, run in runs_a.items() if runs_b.get(name, run) != run), None)
     if same is not None:
         raise UserError(f"`a` and `b` have different translations of one name, {same}: give them different names.")
-    every = {**runs_a, **runs_b}
-    systems = [run for run in every.values() if run is not None]
-    given = _sentences(sources, references, options.get("to"))
-    if given is None and not models:
-        raise UserError("`references` is missing: translations without a model are compared with references.")
-    if given and given.sources is None and models:
-        raise UserError(f"`sources` is missing: {models[0]} is a model, which needs sentences to translate.")
-    if given and not models:
-        check_lines(systems, given.references)
-        prepared = ComparisonInput({system.name: system for system in systems}, given, bleu_tokenize or "13a")
-    else:
-        asked: SearchOptions = {**options}
-        asked.pop("to", None)
-        prepared = translate_test_set(
-            models,
-            systems,
-            given,
-            Messages(lambda message: None, _no_bar),
-            split=split,
-            corpus=corpus,
-            bleu_tokenize=bleu_tokenize,
-            device=device,
-            precision=precision,
-            **asked,
-        )
-    return prepared.compare(runs_a, runs_b, names, samples, seed, examples)
-
-
-def _refuse_translations(
-    runs: Mapping[str, System | None],
-    sources: object,
-    references: object,
-    bleu_tokenize: object,
-    options: SearchOptions,
-) -> None:
-    """Refuse what applies to translators alone, where models of another task are compared."""
-    given = {"sources": sources, "references": references, "bleu_tokenize": bleu_tokenize, **options}
-    idle = next((name for name, value in given.items() if value is not None), None)
-    if idle is not None:
-        raise UserError(f"`{idle}` is for translators, but models of another task are compared: leave it out.")
-    file = next((name for name, run in runs.items() if run is not None), None)
-    if file is not None:
-        raise UserError(f"{file} has translations, but is compared with a model of another task: give a model.")
-
-
-@contextmanager
-def _no_bar(sentences: int) -> Iterator[Callable[[int], None]]:
-    yield lambda finished: None
+    to = options.pop("to", None)
+    request = ComparisonRequest(
+        runs_a,
+        runs_b,
+        _sentences(sources, references, to),
+        None if tuple(metrics) == DEFAULT_METRICS else metrics,
+        None if split == "test" else split,
+        corpus,
+        bleu_tokenize,
+        samples,
+        seed,
+        examples,
+        device,
+        precision,
+        {name: value for name, value in options.items() if value is not None},
+    )
+    return (compare_models(request) if request.models else request.compare_translations())[0]
 
 
 def _runs(side: OneRun | Sequence[OneRun], label: str) -> dict[str, System | None]:
@@ -157,23 +84,13 @@ def _runs(side: OneRun | Sequence[OneRun], label: str) -> dict[str, System | Non
         name = run.name if isinstance(run, System) else str(check_path(label, run))
         if name in found:
             raise UserError(f"`{label}` names {name} twice: the runs of a side must be different.")
-        found[name] = run if isinstance(run, System) else _system(name)
+        found[name] = run if isinstance(run, System) else read_run(name)
     return found
-
-
-def _system(name: str) -> System | None:
-    path = locate(name).path
-    if not path.exists():
-        raise UserError(f"{name} is neither the folder of a model nor a file of translations: nothing has that name.")
-    return None if path.is_dir() else System(name, tuple(read_lines(replace(locate(name), hint=""))))
 
 
 def _sentences(sources: Sequence[str] | None, references: object, to: object) -> Sentences | None:
     if references is None:
-        if sources is not None:
-            raise UserError("`references` is missing: sentences need references.")
-        if to is not None:
-            raise UserError("`to` is for `sources` and `references`: the corpora of the recipes have their own `to`.")
+        refuse_without_references(sources, to)
         return None
     expected = tuple(_reference(one, number) for number, one in enumerate(check_several(references, "references"), 1))
     read = None if sources is None else tuple(check_texts(sources, "sources"))

@@ -10,9 +10,10 @@ from typing import Final
 
 import numpy as np
 
-from heedful.metrics.summed_metrics import Floats
+from heedful.metrics.edits import Floats
 
 Words = Sequence[str]
+Rows = np.ndarray[tuple[int], np.dtype[np.intp]]
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,13 @@ FREQUENCIES: Final = (Span(0, 0), Span(1, 1), Span(2, 9), Span(10, 99), Span(100
 def span_index(number: int, spans: Sequence[Span]) -> int:
     """Return the index of the span that contains a number; spans are ascending and without gaps."""
     return sum(span.low <= number for span in spans[1:])
+
+
+def rows_by_length(lengths: Sequence[int]) -> list[tuple[Span, Rows]]:
+    """Return the indices of the items in each span of lengths; spans without items are left out."""
+    indices = np.array([span_index(length, LENGTHS) for length in lengths])
+    members = ((span, np.flatnonzero(indices == number)) for number, span in enumerate(LENGTHS))
+    return [(span, rows) for span, rows in members if len(rows)]
 
 
 def count_words(sentences: Iterable[Words]) -> Counter[str]:

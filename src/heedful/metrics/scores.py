@@ -70,9 +70,10 @@ class ItemScores:
     unit: str  # "sentence": what an item is
     items: Sequence[Hashable]  # each item with what is true of it: models can be compared if these are equal
     scores: Sequence[ItemScore]
-    shown: Sequence[tuple[str, str, str]]  # each item, what is true of it, and what the model predicts
+    shown: Sequence[tuple[str | None, str, str]]  # each item, what is true of it, and what the model predicts
     lengths: Sequence[int] = ()  # in words; none where items do not consist of words
     lengths_of: str = ""  # "sentence": what has these lengths
+    numbered: str = ""  # "line": what readers count to find an item, if not the unit
 
 
 def item_scores_of(rows: Rows, result: Any) -> tuple[ItemScore, ...]:

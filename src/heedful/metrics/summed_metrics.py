@@ -170,22 +170,39 @@ def score_texts(
     scoring: TextScoring,
 ) -> ItemScores:
     """Return what each output adds to chrF, the most informative metric for a single text, and to the metrics named."""
+    return text_scorer(unit, inputs, references, names, scoring)(outputs)
+
+
+def text_scorer(
+    unit: str,
+    inputs: Sequence[str],
+    references: Sequence[Reference],
+    names: Sequence[MetricName],
+    scoring: TextScoring,
+) -> Callable[[Sequence[str]], ItemScores]:
+    """Return `score_texts` as a function of the outputs: n-grams of the references are counted once for all systems."""
     split = word_splitter(scoring.bleu_tokenize)
     metrics = {name: build_metric(name, references, *scoring) for name in ("chrf", *names)}
-    return ItemScores(
-        unit,
-        list(zip(inputs, references, strict=True)),
-        [
-            ItemScore(name, one.name, one.signature, one.scores, partial(one.counts, outputs), one.lower_is_better)
-            for name, one in metrics.items()
-        ],
-        [
-            (text, " | ".join(variants_of(true)), said)
-            for text, true, said in zip(inputs, references, outputs, strict=True)
-        ],
-        [len(split(first_variant(reference))) for reference in references],
-        "reference",
-    )
+    items = list(zip(inputs, references, strict=True))
+    lengths = [len(split(first_variant(reference))) for reference in references]
+
+    def score(outputs: Sequence[str]) -> ItemScores:
+        return ItemScores(
+            unit,
+            items,
+            [
+                ItemScore(name, one.name, one.signature, one.scores, partial(one.counts, outputs), one.lower_is_better)
+                for name, one in metrics.items()
+            ],
+            [
+                (text, " | ".join(variants_of(true)), output)
+                for (text, true), output in zip(items, outputs, strict=True)
+            ],
+            lengths,
+            "reference",
+        )
+
+    return score
 
 
 def bleu_of_sums(sums: Floats) -> Floats:

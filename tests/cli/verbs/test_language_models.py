@@ -163,32 +163,34 @@ def test_compare_refuses_what_language_models_do_not_have(
 ) -> None:
     a, b, file = folder / "a", folder / "b", folder / "test.txt"
     assert refused(capsys, "compare", a, b, "--beam", "3") == (
-        f"--beam is for translators, but {a} is a language model: leave it out."
+        f"--beam is for translators, which {a} is not: leave it out."
     )
     assert refused(capsys, "compare", a, file) == (
-        f"{file} is a file, but {a} is a language model: compare it with another model."
+        f"{file} has translations, but {a} is a model that generates text: compare it with another model."
     )
     assert refused(capsys, "compare", a, b, "--metric", "bleu") == (
-        "`bleu` is not a metric of language models. Known: bits_per_byte, word_perplexity."
+        "`bleu` is not a metric that models are compared by if one generates text. Known: bits_per_byte, "
+        "word_perplexity."
     )
     assert refused(capsys, "compare", a, reversing_folder) == (
-        f"{reversing_folder} is a model that translates, but {a} is a language model: compare models of one task."
+        f"{reversing_folder} is a model that translates, but {a} is one that generates text: compare models of one "
+        "task."
     )
     assert refused(capsys, "compare", a, b, "--split", "valid") == (
-        f"{a}: its recipe has no `data.valid`: choose --split test."
+        f"{a}: its recipe has no `data.valid`: add --split test."
     )
-    with pytest.raises(UserError, match=r"^`references` is for translators, but models of another task are compared: "):
+    with pytest.raises(UserError, match=rf"^`references` is for translators, which {a} is not: leave it out\.$"):
         heedful.compare(a, b, references=["a"])
     with pytest.raises(
-        UserError, match=r"^ours has translations, but is compared with a model of another task: give a "
+        UserError, match=rf"^ours has translations, but {a} is a model that generates text: compare it "
     ):
         heedful.compare(a, heedful.System("ours", ("a",)))
     other = tmp_path / "other.txt"
     other.write_text("the cat\n")
     alone = model_on(tmp_path, "alone", other)
     assert refused(capsys, "compare", a, alone) == (
-        f"{a} and {alone} have different test documents, or read them in another form (`data.lowercase`, `data.nfc`): "
-        "only predictions of the same text can be compared."
+        f"{a} and {alone} read different documents of the test set, or other labels or another form of text, as their "
+        "recipes differ: only scores on the same ones can be compared."
     )
     assert refused(capsys, "compare", alone, alone) == (
         f"{other} is one document, but a comparison needs at least two, as it draws documents: divide it with "

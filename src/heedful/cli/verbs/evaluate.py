@@ -1,5 +1,8 @@
 """`heedful evaluate MODEL`: scores on test sets, for models of every task."""
 
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -16,6 +19,7 @@ from heedful.cli.options import (
     ToOption,
     WithOption,
     WordOptions,
+    flag,
     with_option_groups,
 )
 from heedful.cli.output import check_output, progress_bar
@@ -110,8 +114,10 @@ def command(
         raise UserError("--with makes one ensemble, but several models are given: name one, and the others by --with.")
     check_output(output)
     given = _given_files(source, target, split, to)
-    from heedful.cli.evaluation import EvaluationRequest, find_tests, output_files, record_figures
     from heedful.cli.reports.scores import CorpusResult, ModelResult, as_text, describe_training, figures, to_json
+    from heedful.config.tasks import refuse_evaluation_option
+    from heedful.lab.test_sets import averaged_tests, common_rules, describe
+    from heedful.metrics.recorded_results import record as record_result
     from heedful.metrics.recorded_results import result_file
     from heedful.tasks.loading import load
     from heedful.tasks.table import task_named
@@ -122,8 +128,17 @@ def command(
     of_tasks = {"stride": stride, "threshold": threshold, "max_answer": max_answer, "metric": metric or None}
     options |= {"unconstrained": True} if unconstrained else {}
     options |= {name: value for name, value in of_tasks.items() if value is not None}
-    asked = {**options, "to": to, "with": others or None}
-    rules, tests = find_tests(EvaluationRequest(models, given, split or "test", output, asked))
+    described = describe(models)
+    rules = common_rules(described, "their scores cannot be averaged")
+    for name, value in {**options, "to": to, "with": others or None}.items():
+        if value is not None:
+            refuse_evaluation_option(name, flag(name), rules, models[0])
+    if output and not rules.outputs:
+        raise UserError(
+            f"--output is for what a model says of whole texts, but {models[0]} is a model that {rules.does}: "
+            "leave it out."
+        )
+    tests = averaged_tests(models, described, given, split or "test")
     results: list[ModelResult] = []
     for name, (corpora, folder) in zip(models, tests, strict=True):
         training = describe_training(Path(name))
@@ -141,25 +156,38 @@ def command(
         results.append(ModelResult(name, model.recipe.train.seed, found, training))
     print(to_json(results) if as_json else as_text(results))
     if output:
-        files = output_files(output, models, [result.name for result in results[0].results])
-        for path, result in zip(files, (result for one in results for result in one.results), strict=True):
+        evaluated = [result for one in results for result in one.results]
+        files = _output_files(output, models, [result.name for result in results[0].results])
+        for path, result in zip(files, evaluated, strict=True):
             write_bytes(path, "".join(f"{line}\n" for line in result.evaluation.outputs()).encode())
     if record:
-        record_figures(record, figures(results), [one.seed for one in results])
+        command_line = shlex.join(["heedful", *sys.argv[1:]])
+        path = record_result(record, figures(results), command=command_line, seeds=[one.seed for one in results])
+        messages.note(f"recorded in {path}.")
 
 
-def _given_files(
-    source: str | None, targets: list[str] | None, split: str | None, to: str | None
-) -> tuple[TextCorpus, ...]:
-    """The corpus of the command line, or nothing."""
+def _given_files(source: str | None, targets: list[str] | None, split: str | None, to: str | None) -> TextCorpus | None:
+    """Return the corpus of the command line, if there is one."""
     if source is None and not targets:
         if to:
             raise UserError("--to is for --source and --target: the recipe's corpora have their own `to`.")
-        return ()
+        return None
     if source is None or not targets:
         missing = "--source" if source is None else "--target"
         raise UserError(f"{missing} is missing: --source and --target go together, line by line.")
     if split:
         raise UserError("--split chooses among the recipe's corpora: leave it out next to --source and --target.")
     first, *others = (str(Path(name).absolute()) for name in targets)
-    return (TextCorpus(source=str(Path(source).absolute()), target=first, references=tuple(others), to=to or ""),)
+    return TextCorpus(source=str(Path(source).absolute()), target=first, references=tuple(others), to=to or "")
+
+
+def _output_files(output: Path, models: Sequence[str], corpora: Sequence[str]) -> Iterator[Path]:
+    """One file per model and corpus, in order; where there are several, their names or numbers precede the suffix."""
+    names = [Path(model).name for model in models]
+    if len(set(names)) < len(names):  # as of seed-1/single and seed-2/single
+        names = [str(number) for number in range(1, len(names) + 1)]
+    for name in names:
+        for corpus in corpora:
+            parts = [name] if len(models) > 1 else []
+            parts += [corpus] if len(corpora) > 1 else []
+            yield output.with_name(".".join([output.stem, *parts]) + output.suffix)

@@ -68,7 +68,7 @@ def command(
 
 def _evaluate(runs: Sequence[Path], device: str, precision: str) -> list[list[EvaluatedCorpus]]:
     """Evaluate the model of each run."""
-    from heedful.lab.test_sets.evaluate_run import check_run, evaluate_run  # imports torch, which takes seconds
+    from heedful.lab.evaluate_run import check_run, evaluate_run  # imports torch, which takes seconds
 
     for run in runs:
         check_run(run)

@@ -10,7 +10,8 @@ import numpy as np
 
 from heedful.lab.compare import LEVEL, compare_counts
 from heedful.lab.study.measuring import scoring_of
-from heedful.metrics.buckets import LENGTHS, span_index
+from heedful.metrics.buckets import rows_by_length
+from heedful.metrics.scores import ItemScore
 from heedful.metrics.significance import SAMPLES, SEED, run_scores, two_sided_p, welch
 from heedful.metrics.summed_metrics import Floats
 
@@ -64,8 +65,9 @@ def compare_with_base(
         a, b = _counts(base), _counts(cell)
         if a.shape[1:] == b.shape[1:]:
             items = base[0]["items"]
-            named = (metric, "", bool(items["lower"]))
-            found = compare_counts(named, scoring_of(items["scoring"]), a, b, SAMPLES, SEED)
+            scoring = scoring_of(items["scoring"])
+            score = ItemScore(metric, metric, "", scoring, lambda: a, bool(items["lower"]))
+            found = compare_counts(score, a, b, SAMPLES, SEED)
             by_runs = None if found.welch is None else found.welch.p
             return {
                 "difference": found.difference,
@@ -104,15 +106,12 @@ def by_length(measured: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]] | N
     if not measured or not all(one["items"] and one["items"]["lengths"] for one in measured):
         return None
     counts, items = _counts(measured), measured[0]["items"]
-    spans = np.array([span_index(length, LENGTHS) for length in items["lengths"]])
     found = []
-    for number, span in enumerate(LENGTHS):
-        rows = np.flatnonzero(spans == number)
-        if len(rows):
-            scores = run_scores(scoring_of(items["scoring"]), counts[:, rows])
-            length = float(np.mean([items["lengths"][row] for row in rows]))
-            spread = spread_of(scores.tolist()).to_json()
-            found.append({"span": span.label, "length": length, "sentences": len(rows), **spread})
+    for span, rows in rows_by_length(items["lengths"]):
+        scores = run_scores(scoring_of(items["scoring"]), counts[:, rows])
+        length = float(np.mean([items["lengths"][row] for row in rows]))
+        spread = spread_of(scores.tolist()).to_json()
+        found.append({"span": span.label, "length": length, "sentences": len(rows), **spread})
     return found
 
 

@@ -51,6 +51,7 @@ GENERATE: Final = TaskRules(
     vocabularies=("text",),
     running=True,
     scored="texts",
+    compared_by=("bits_per_byte", "word_perplexity"),
     network_parts=("decoder", "output", "next_token_states"),
     start_keys=("borders", "max_length"),
     own_keys=("data.borders",),

@@ -14,8 +14,8 @@ import sacrebleu
 
 from heedful.cli.main import run
 from heedful.cli.reports.comparison import statement
+from heedful.lab import translate_test_set
 from heedful.lab.compare import System, compare
-from heedful.lab.test_sets import translate_test_set
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator
 

@@ -59,7 +59,7 @@ def test_impossible_sides_are_refused(side: str, message: str, capsys: Capture) 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "--target is missing: files of translations need references."),
+        ([], "--target is missing: translations without a model are compared with references."),
         (["--source", "x"], "--target is missing: sentences need references."),
         (
             ["--target", "x", "--split", "test"],
@@ -69,9 +69,12 @@ def test_impossible_sides_are_refused(side: str, message: str, capsys: Capture) 
             ["--target", "x", "--corpus", "y"],
             "--corpus chooses among the corpora of the recipes: leave it out with --target.",
         ),
-        (["--target", "x", "--beam", "3"], "--beam is for models, but A and B are files: leave it out."),
-        (["--target", "x", "--to", "de"], "--to is for models, but A and B are files: leave it out."),
-        (["--target", "x", "--max-extra", "3"], "--max-extra is for models, but A and B are files: leave it out."),
+        (["--target", "x", "--beam", "3"], "--beam is for models, but A and B are translations: leave it out."),
+        (["--target", "x", "--to", "de"], "--to is for models, but A and B are translations: leave it out."),
+        (
+            ["--target", "x", "--max-extra", "3"],
+            "--max-extra is for models, but A and B are translations: leave it out.",
+        ),
         (["--target", "x", "--metric", "meteor"], "`meteor` is not a metric. Did you mean `ter`?"),
     ],
 )

@@ -124,7 +124,7 @@ def test_a_side_can_be_plain_lines() -> None:
 def test_the_snippet_of_the_manual_runs(tmp_path: Path) -> None:
     for name, lines in (("test", REFERENCES), ("theirs", POOR[0].translations), ("ours", GOOD[0].translations)):
         (tmp_path / f"{name}.de").write_text("\n".join(lines) + "\n")
-    manual = (Path(__file__).parents[4] / "docs/guide/compare.md").read_text()
+    manual = (Path(__file__).parents[3] / "docs/guide/compare.md").read_text()
     (snippet,) = re.findall(r"^```python\n(.*?)^```$", manual, re.DOTALL | re.MULTILINE)
     ran = subprocess.run([sys.executable, "-c", snippet], cwd=tmp_path, capture_output=True, text=True, check=True)
     shown = compare(POOR[0].translations, GOOD[0].translations, REFERENCES).metrics

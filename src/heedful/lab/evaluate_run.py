@@ -8,7 +8,7 @@ import numpy as np
 from heedful.base.errors import UserError
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.corpora.files import check_files
-from heedful.metrics.buckets import LENGTHS, span_index
+from heedful.metrics.buckets import rows_by_length
 from heedful.metrics.scores import ItemScore, ItemScores, Score, finite_scores, macro_f1_of_sums
 from heedful.models.bundle import WEIGHTS, read_recipe
 from heedful.pages.report.test_sets import CorpusScore, EvaluatedCorpus, ItemReport, LengthGroup, ScoredItem
@@ -76,7 +76,7 @@ def report_items(items: ItemScores, number: int = _SHOWN) -> ItemReport:
 
     def item(row: int) -> ScoredItem:
         given, true, said = items.shown[row]
-        return ScoredItem(row + 1, given, said, true, float(values[row]))
+        return ScoredItem(row + 1, given or "", said, true, float(values[row]))
 
     return ItemReport(
         items.unit,
@@ -102,9 +102,7 @@ def _score_of_items(items: ItemScores) -> ItemScore:
 
 def _by_length(items: ItemScores) -> list[LengthGroup]:
     """Compute every score over the items of each length in words; empty groups are left out."""
-    indices = np.array([span_index(words, LENGTHS) for words in items.lengths])
     counted = {score.name: (score.of_sums, score.counts()) for score in items.scores} if items.lengths else {}
-    members = ((span, np.flatnonzero(indices == place)) for place, span in enumerate(LENGTHS))
     return [
         LengthGroup(
             span.label,
@@ -113,8 +111,7 @@ def _by_length(items: ItemScores) -> list[LengthGroup]:
             len(rows),
             {name: float(of_sums(counts[rows].sum(axis=0))) for name, (of_sums, counts) in counted.items()},
         )
-        for span, rows in members
-        if len(rows)
+        for span, rows in rows_by_length(items.lengths)
     ]
 
 

@@ -140,7 +140,7 @@ def test_the_bootstrap_of_parsers_equals_scores_of_drawn_sentences() -> None:
     ]  # fmt: skip
     for place, name in enumerate(names):
         of_a, of_b = (of_side[name].counts()[None] for of_side in of_sides)
-        found = compare_counts((name, "", False), of_sides[0][name].of_sums, of_a, of_b, samples, seed)
+        found = compare_counts(of_sides[0][name], of_a, of_b, samples, seed)
         assert found.difference == pytest.approx(whole[place])
         assert (found.bootstrap.low, found.bootstrap.high) == pytest.approx((drawn[2, place], drawn[-3, place]))
 
@@ -187,7 +187,7 @@ def test_what_does_not_belong_together_is_refused(models: tuple[str, Path, Path]
             heedful.compare(a, other, device="cpu")
     with pytest.raises(UserError, match=rf"^`bleu` is not a metric that models are compared by if one {rules.does}\. "):
         heedful.compare(a, b, metrics=["bleu"])
-    with pytest.raises(UserError, match=r"^`references` is for translators, but models of another task are compared"):
+    with pytest.raises(UserError, match=rf"^`references` is for translators, which {a} is not: leave it out\."):
         heedful.compare(a, b, references=["a"])
     if not rules.searches:
         with pytest.raises(UserError, match=rf"^`beam` is for translators, which {a} is not: leave it out\."):
@@ -205,12 +205,12 @@ def _shorten(file: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--bleu-tokenize", "13a"], "--bleu-tokenize is for translators, but {a} is a model of another task: leave "),
+        (["--bleu-tokenize", "13a"], "--bleu-tokenize is for translators, which {a} is not: leave it out."),
         (["--corpus", "tree"], "{a}: its recipe has no corpus `tree` in `data.test`. Did you mean `trees`?"),
         (["--source", "{file}"], "--target is missing: sentences need references."),
         (
             ["--source", "{file}", "--target", "{file}", "--target", "{file}"],
-            "--target is given several times, but {a} does not translate: name one.",
+            "--target is given several times, but {a} is a model that parses: name one.",
         ),
     ],
 )
@@ -239,8 +239,7 @@ def test_a_file_is_not_compared_with_a_parser_and_a_parser_does_not_differ_from_
     file = a.parent / "test.trees"
     assert run(["compare", str(a), str(file)]) == 2
     assert capsys.readouterr().err.splitlines() == [
-        f"heedful: error: {file} is a file, but {a} is a model of another task than translation: compare it with "
-        "another model."
+        f"heedful: error: {file} has translations, but {a} is a model that parses: compare it with another model."
     ]
     sentences, trees = tmp_path / "some.txt", tmp_path / "some.trees"
     lines = ["(S (NP (DT w1) (NN w2)))", "(S (NP (NN w3)))"]

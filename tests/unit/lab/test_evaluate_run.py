@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import sacrebleu
 from tests.text_models import fresh_masked_model, masked_recipe, written
-from tests.unit.lab.compare.test_compare_evaluations import MAKERS
+from tests.unit.lab.test_compare_models import MAKERS
 
 import heedful
-from heedful.lab.test_sets.evaluate_run import evaluate_run, report_items
+from heedful.lab.evaluate_run import evaluate_run, report_items
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.scores import ItemScore, ItemScores, mean_score, percent_of_sums
 from heedful.metrics.summed_metrics import TextScoring, score_texts

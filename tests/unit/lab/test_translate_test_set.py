@@ -1,8 +1,7 @@
 """Models and files on one footing."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,9 +13,11 @@ from heedful.config.data import Tokenized
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.lab.compare import ComparisonInput, Frequencies, Sentences, System, compare
-from heedful.lab.test_sets import translate_test_set
-from heedful.lab.test_sets.translate_test_set import Messages, _training_texts
+from heedful.lab import training_words, translate_test_set
+from heedful.lab.compare import Frequencies, System, compare
+from heedful.lab.comparison_request import ComparisonRequest, Sentences, Translated
+from heedful.lab.test_sets import describe
+from heedful.lab.training_words import training_texts
 from heedful.metrics.buckets import count_words
 from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.bundle import Bundle, read_description, write_description, write_weights
@@ -24,14 +25,21 @@ from heedful.models.from_recipe.network import build_model
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.model import Translator, load
 
-
-@contextmanager
-def no_bar(total: int) -> Iterator[Callable[[int], None]]:
-    yield lambda ready: None
-
-
-SILENT = Messages(lambda message: None, no_bar)
 TWO = Sentences("two animals", ("ant", "bee"), ("ant", "bee"))
+
+
+def translated(
+    models: Sequence[str | Path],
+    given: Sentences | None = None,
+    files: Sequence[System] = (),
+    say: Callable[[str], None] = lambda message: None,
+    **options: object,
+) -> Translated:
+    """What models make of a test set."""
+    names = list(map(str, models))
+    runs = {**dict.fromkeys(names), **{file.name: file for file in files}}
+    request = ComparisonRequest(runs, runs, given, device="cpu", options=options, say=say)
+    return translate_test_set.translate_test_set(request, describe(names))
 
 
 @pytest.fixture(scope="module")
@@ -52,8 +60,8 @@ def with_data(model: Translator, folder: Path, *train: TextCorpus, **settings: o
     return Translator(Bundle(recipe, model.vocabularies, model.network))
 
 
-def training_texts(model: Translator, to: str = "") -> list[str]:
-    return list(_training_texts(model.recipe, model.wording, to))
+def texts_of(model: Translator, to: str = "") -> list[str]:
+    return list(training_texts(model.recipe, model.wording, to))
 
 
 @pytest.fixture
@@ -65,17 +73,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_translations_and_files_are_systems_with_one_set_of_references(reversing_folder: Path) -> None:
-    found = translate_test_set.translate_test_set(
-        [str(reversing_folder)], [System("file", tuple("ab" * 20))], None, SILENT, device="cpu"
-    )
-    assert isinstance(found, ComparisonInput)
+    found = translated([reversing_folder], files=[System("file", tuple("ab" * 20))])
     model = load(reversing_folder, "cpu")
     folder = Path(model.recipe.data.folder)
     sources, references = (tuple((folder / f"first.{side}").read_text().splitlines()) for side in ("in", "out"))
     assert found.sentences == Sentences("first.in + first.out", sources, references)
     assert found.systems["file"].translations == tuple("ab" * 20)
     assert found.systems[str(reversing_folder)].translations == tuple(model.translate(sources))
-    assert (found.bleu_tokenize, found.lowercase) == ("13a", False)
+    assert found.scoring[:2] == ("13a", False)
     assert found.frequencies is not None
     assert found.frequencies.counts == count_words(reference.split() for reference in references)
 
@@ -92,8 +97,7 @@ def test_models_of_several_languages_are_asked_for_the_target_language_and_other
         return evaluate(model, sources, references, to="de" if model.vocabularies["source"].tags else None)
 
     monkeypatch.setattr(translate_test_set, "evaluate", asking)
-    models = [str(several_folder), str(reversing_folder)]
-    translate_test_set.translate_test_set(models, [], replace(TWO, to="de"), SILENT, device="cpu", beam=3)
+    translated([several_folder, reversing_folder], replace(TWO, to="de"), beam=3)
     assert [(of["name"], of["to"], of["beam"]) for of in asked] == [("two animals", "de", 3), ("two animals", None, 3)]
 
 
@@ -124,9 +128,7 @@ def test_a_target_language_that_is_not_clear_is_refused_before_anything_is_trans
 ) -> None:
     untranslated(monkeypatch)
     with pytest.raises(UserError, match=re.escape(f"{several_folder}: {message}")):
-        translate_test_set.translate_test_set(
-            [str(reversing_folder), str(several_folder)], [], replace(TWO, sources=sources, to=to), SILENT
-        )
+        translated([reversing_folder, several_folder], replace(TWO, sources=sources, to=to))
 
 
 def test_a_target_language_for_models_of_one_is_refused_before_anything_is_translated(
@@ -135,15 +137,14 @@ def test_a_target_language_for_models_of_one_is_refused_before_anything_is_trans
     untranslated(monkeypatch)
     message = r"^`to` is `de`, but none of the models has several target languages: leave out `to`\.$"
     with pytest.raises(UserError, match=message):
-        translate_test_set.translate_test_set([str(reversing_folder)], [], replace(TWO, to="de"), SILENT)
+        translated([reversing_folder], replace(TWO, to="de"))
 
 
 def test_the_training_words_of_a_model_of_one_language_count_beside_a_model_of_several(
     reversing_folder: Path, several_folder: Path
 ) -> None:
     """The first has training data in which no corpus has a `to`."""
-    models = [str(reversing_folder), str(several_folder)]
-    found = translate_test_set.translate_test_set(models, [], replace(TWO, to="de"), SILENT, device="cpu").frequencies
+    found = translated([reversing_folder, several_folder], replace(TWO, to="de")).frequencies
     assert found is not None
     lines = (Path(load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().split()
     assert {word: found.counts[word] for word in ("ant", "bee")} == {
@@ -156,8 +157,7 @@ def test_the_training_words_of_a_model_of_one_language_count_beside_a_model_of_s
 
 
 def test_only_words_that_are_judged_are_counted(reversing_folder: Path) -> None:
-    files = [System("file", ("hen zebra", "x"))]
-    found = translate_test_set.translate_test_set([str(reversing_folder)], files, TWO, SILENT, device="cpu")
+    found = translated([reversing_folder], TWO, [System("file", ("hen zebra", "x"))])
     assert found.frequencies is not None
     judged = {word for system in found.systems.values() for text in system.translations for word in text.split()}
     assert set(found.frequencies.counts) <= judged | {"ant", "bee"}
@@ -166,9 +166,7 @@ def test_only_words_that_are_judged_are_counted(reversing_folder: Path) -> None:
 
 
 def test_the_figures_are_those_of_all_training_words(reversing_folder: Path) -> None:
-    found = translate_test_set.translate_test_set(
-        [str(reversing_folder)], [System("file", ("ant ant",) * 40)], None, SILENT, device="cpu"
-    )
+    found = translated([reversing_folder], files=[System("file", ("ant ant",) * 40)])
     lines = (Path(load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().splitlines()
     everything = Frequencies(f"the training data of {reversing_folder}", count_words(map(word_splitter(), lines)))
     a, b = found.systems.values()
@@ -184,12 +182,10 @@ def test_the_figures_are_those_of_all_training_words(reversing_folder: Path) -> 
 def test_words_are_counted_in_the_first_lines_alone_and_the_title_says_so(
     most: int, part: str, reversing_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(translate_test_set, "_MOST", most)
-    monkeypatch.setattr(translate_test_set, "_TELL_EVERY", 15)
+    monkeypatch.setattr(training_words, "_MOST", most)
+    monkeypatch.setattr(training_words, "_TELL_EVERY", 15)
     said: list[str] = []
-    found = translate_test_set.translate_test_set(
-        [str(reversing_folder)], [], None, Messages(said.append, no_bar), device="cpu"
-    ).frequencies
+    found = translated([reversing_folder], say=said.append).frequencies
     assert found is not None
     assert found.text == f"{part}the training data of {reversing_folder}"
     lines = (Path(load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().splitlines()
@@ -200,20 +196,20 @@ def test_words_are_counted_in_the_first_lines_alone_and_the_title_says_so(
 
 def test_training_words_have_the_form_of_the_translations(reversing: Translator, folder: Path) -> None:
     corpus = TextCorpus(source="x.en", target="x.de")
-    assert training_texts(with_data(reversing, folder, corpus)) == ["Der Hund", "der Hund"]
+    assert texts_of(with_data(reversing, folder, corpus)) == ["Der Hund", "der Hund"]
     lower = with_data(reversing, folder, corpus, lowercase=True)
-    assert training_texts(lower) == ["der hund", "der hund"]
+    assert texts_of(lower) == ["der hund", "der hund"]
 
 
 def test_training_words_are_ordinary_text_where_that_is_scored(reversing: Translator, folder: Path) -> None:
     (folder / "x.de").write_text("der Hund , ja .\nder Hund !\n")
     tokenized = Tokenized(source="en", target="de")
     model = with_data(reversing, folder, TextCorpus(source="x.en", target="x.de"), tokenized=tokenized)
-    assert training_texts(model) == ["der Hund , ja .", "der Hund !"]
+    assert texts_of(model) == ["der Hund , ja .", "der Hund !"]
     scored = model.recipe.evaluate.model_copy(update={"detokenize": True})
     recipe: Recipe = model.recipe.model_copy(update={"evaluate": scored})
     ordinary = Translator(Bundle(recipe, model.vocabularies, model.network))
-    assert training_texts(ordinary) == ["der Hund, ja.", "der Hund!"]
+    assert texts_of(ordinary) == ["der Hund, ja.", "der Hund!"]
 
 
 def test_training_words_are_of_the_language_that_is_judged(reversing: Translator, folder: Path) -> None:
@@ -223,5 +219,5 @@ def test_training_words_are_of_the_language_that_is_judged(reversing: Translator
         TextCorpus(source="x.en", target="x.de", to="de"),
         TextCorpus(source="x.en", target="x.fr", to="fr"),
     )
-    assert training_texts(model, "fr") == ["le chien", "le chat"]
-    assert len(training_texts(model)) == 4
+    assert texts_of(model, "fr") == ["le chien", "le chat"]
+    assert len(texts_of(model)) == 4
