@@ -19,16 +19,14 @@ from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.base.files import read_bytes, read_json
-from heedful.data.tokenize.checks.checked_json import LONGEST_PIECE, check_tokenizer_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN, Tokenizer
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
+from heedful.interop.vocabulary_files import UNNAMED, load_library, refuse_long_pieces, refuse_other_size
 
 NEVER: Final = -100.0  # bias of copies: a factor of e^-100 makes them impossible
 _LIBRARY, _CONFIG, _ADDED = "tokenizer.json", "tokenizer_config.json", "added_tokens.json"
 _PIECES, _MERGES = "vocab.json", "merges.txt"
-_UNNAMED: Final = "[row-"  # prefix of the names of rows without a piece
-_FILLING: Final = 128  # fewer rows than this may lack a piece: some pad a matrix to a multiple of this number
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,25 +53,7 @@ def read_byte_level(folder: ModelFolder) -> ByteLevelVocabulary:
     """Read a folder's vocabulary, or raise a UserError that says why it cannot be read."""
     size = folder.config.number("vocab_size")
     where, theirs = _library(folder)
-    pieces = _pieces(theirs, where, size, folder.config.where)
-    end = _row(folder, "eos_token_id", size)
-    if end is None:
-        raise UserError(f"{folder.config.where}: `eos_token_id` is missing, but a language model needs its end marker.")
-    begin = _row(folder, "bos_token_id", size)
-    copies = (PAD, UNKNOWN, *([BEGIN] if begin in (None, end) else []))
-    begin = end if begin is None else begin
-    others = [row for row in range(size) if row not in (begin, end)]
-    names = [*SPECIALS, *(pieces.get(row, f"{_UNNAMED}{row}]") for row in others)]
-    return ByteLevelVocabulary(
-        tokenizer=_tokenizer(theirs, names, where),
-        rows=(end, begin, end, end, *others),
-        copies=copies,
-        begins=_begins(folder, theirs, where, begin),
-    )
-
-
-def _pieces(theirs: Library, where: Path, size: int, config: Path) -> dict[int, str]:
-    """Return the piece of each row, spelled in letters for bytes."""
+    # The piece of each row, spelled in letters for bytes.
     added = theirs.get_added_tokens_decoder()
     for token in added.values():
         if not token.special:
@@ -86,11 +66,23 @@ def _pieces(theirs: Library, where: Path, size: int, config: Path) -> dict[int, 
     if missing:
         raise UserError(f"{where} lacks a piece for the byte `{missing[0]}`: it is not a byte-level vocabulary.")
     found = {row: piece for piece, row in known.items()} | {row: _spell(token.content) for row, token in added.items()}
-    there = max(found) + 1
-    if not size - _FILLING < there <= size:
-        raise UserError(f"{where} has {there:,} pieces, but `vocab_size` of {config} is {size:,}: copy both again.")
+    refuse_other_size(where, max(found) + 1, folder)
     taken = {piece for row, piece in found.items() if row not in added} | set(SPECIALS)
-    return {row: piece for row, piece in found.items() if row not in added or piece not in taken}
+    pieces = {row: piece for row, piece in found.items() if row not in added or piece not in taken}
+    end = _row(folder, "eos_token_id", size)
+    if end is None:
+        raise UserError(f"{folder.config.where}: `eos_token_id` is missing, but a language model needs its end marker.")
+    begin = _row(folder, "bos_token_id", size)
+    copies = (PAD, UNKNOWN, *([BEGIN] if begin in (None, end) else []))
+    begin = end if begin is None else begin
+    others = [row for row in range(size) if row not in (begin, end)]
+    names = [*SPECIALS, *(pieces.get(row, f"{UNNAMED}{row}]") for row in others)]
+    return ByteLevelVocabulary(
+        tokenizer=_tokenizer(theirs, names, where),
+        rows=(end, begin, end, end, *others),
+        copies=copies,
+        begins=_begins(folder, theirs, where, begin),
+    )
 
 
 def _spell(text: str) -> str:
@@ -112,7 +104,7 @@ def _tokenizer(theirs: Library, names: Sequence[str], where: Path) -> Tokenizer:
     described = json.loads(theirs.to_str())
     described["model"]["vocab"] = {name: number for number, name in enumerate(names)}
     described |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
-    library = _load(json.dumps(described).encode(), where)
+    library = load_library(json.dumps(described).encode(), where)
     library.add_special_tokens(list(SPECIALS))
     return Tokenizer(library)
 
@@ -139,9 +131,14 @@ def _library(folder: ModelFolder) -> tuple[Path, Library]:
     """Read the library's tokenizer, from its own file or from pieces and merges, and name the file."""
     path = folder.path / _LIBRARY
     if path.exists():
-        library = _load(read_bytes(path), path)
+        library = load_library(read_bytes(path), path)
         _refuse_other_parts(json.loads(library.to_str()), path)
-        _refuse_other_splits(library, path)
+        # Heedful reads long texts in parts, so tokens may not depend on more than words.
+        splits = library.pre_tokenizer.pre_tokenize_str("word\nword 7\n7")
+        if not {4, 9, 11} <= {start for _, (start, _) in splits}:
+            raise UserError(
+                f"{path}: `pre_tokenizer` joins a word with the white space after it, which Heedful does not support."
+            )
         return path, library
     path = folder.path / _PIECES
     if not path.exists():
@@ -160,29 +157,18 @@ def _library(folder: ModelFolder) -> tuple[Path, Library]:
     try:
         library = Library(models.BPE(vocab=ids, merges=merges))
     except Exception as error:  # the library raises bare Exception
-        raise UserError(f"{path} and {_MERGES} do not fit together ({_one_line(error)}): copy both again.") from error
+        why = " ".join(str(error).split())
+        raise UserError(f"{path} and {_MERGES} do not fit together ({why}): copy both again.") from error
     library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     library.decoder = decoders.ByteLevel()
     return path, library
-
-
-def _load(data: bytes, path: Path) -> Library:
-    try:
-        check_tokenizer_json(data)
-        return Library.from_str(data.decode())
-    except Exception as error:  # the library raises bare Exception
-        raise UserError(f"{path} is not a tokenizer ({_one_line(error)}): copy it again.") from error
 
 
 def _ids(path: Path) -> dict[str, int]:
     ids = read_json(path)
     if not isinstance(ids, dict) or not ids or not all(type(number) is int and number >= 0 for number in ids.values()):
         raise UserError(f"{path} must contain pieces with their ids, but contains something else: copy it again.")
-    longest = max(map(len, ids))
-    if longest > LONGEST_PIECE:
-        raise UserError(
-            f"{path} has a piece of {longest:,} characters, but the longest may have {LONGEST_PIECE:,}: copy it again."
-        )
+    refuse_long_pieces(path, ids)
     return ids
 
 
@@ -214,16 +200,3 @@ def _refuse_other_parts(described: Mapping[str, Any], path: Path) -> None:
         raise UserError(f"{path}: `pre_tokenizer` ends with {steps[-1]['type']}, but must end with ByteLevel.")
     for step in steps:
         CheckedConfig(path, step).must_be("add_prefix_space", False, "Heedful reads texts as they are")
-
-
-def _refuse_other_splits(library: Library, path: Path) -> None:
-    """Refuse a tokenizer whose tokens depend on more than words: Heedful reads long texts in parts."""
-    splits = library.pre_tokenizer.pre_tokenize_str("word\nword 7\n7")
-    if not {4, 9, 11} <= {start for _, (start, _) in splits}:
-        raise UserError(
-            f"{path}: `pre_tokenizer` joins a word with the white space after it, which Heedful does not support."
-        )
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())

@@ -9,12 +9,11 @@ from torch import nn
 
 from heedful.base.errors import UserError, by_caller
 from heedful.base.files import new_folder, output_folder
-from heedful.interop.bert.model import read_bert
-from heedful.interop.gpt2.model import read_gpt2
-from heedful.interop.llama.model import read_llama
-from heedful.interop.marian.model import read_marian
+from heedful.interop.bert import read_bert
+from heedful.interop.language_models import read_gpt2, read_llama
+from heedful.interop.marian import read_marian
 from heedful.interop.model_folder import ModelFolder, open_folder
-from heedful.interop.vit.model import read_vit
+from heedful.interop.vit import read_vit
 from heedful.models.bundle import CONFIG, Bundle, write_description, write_weights
 from heedful.runs.model_card import write_card
 

@@ -9,7 +9,7 @@ from safetensors.torch import load_file
 from tests.text_models import film_texts, write_tsv
 
 from heedful.cli.main import run
-from heedful.interop.bert.model import read_bert
+from heedful.interop.bert import read_bert
 from heedful.interop.importing import import_model
 from heedful.interop.model_folder import open_folder
 from heedful.models.bundle import read_bundle

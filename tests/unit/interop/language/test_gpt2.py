@@ -18,8 +18,8 @@ from heedful.base.errors import UserError
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
-from heedful.interop.gpt2.model import read_gpt2
 from heedful.interop.importing import import_model
+from heedful.interop.language_models import read_gpt2
 from heedful.interop.model_folder import open_folder
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel

@@ -14,8 +14,7 @@ from tokenizers import Tokenizer as Library
 
 from heedful.base.errors import UserError
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
-from heedful.interop.llama.model import read_llama
-from heedful.interop.llama.weights import pair_columns
+from heedful.interop.language_models import pair_columns, read_llama
 from heedful.interop.model_folder import open_folder
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel

@@ -8,7 +8,7 @@ from tests.unit.interop.marian_folders import ENGLISH, spm
 from tokenizers import normalizers
 
 from heedful.data.tokenize.checks.character_map import check_character_map
-from heedful.interop.sentencepiece.model_file import read_sentencepiece
+from heedful.interop.sentencepiece_file import read_sentencepiece
 
 
 def rules_of(name: str) -> bytes:

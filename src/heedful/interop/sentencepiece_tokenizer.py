@@ -16,7 +16,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Library
 
 from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer, tag_of
-from heedful.interop.sentencepiece.model_file import SentencePieceModel
+from heedful.interop.sentencepiece_file import SentencePieceModel
 
 SPACE: Final = "▁"
 _MARK: Final = "\ufdd0"  # a Unicode noncharacter: no text contains it
@@ -28,7 +28,9 @@ _ENDS: Final = r"\A +| +\z"  # spaces at both ends
 def build_tokenizer(model: SentencePieceModel, pieces: Sequence[str], languages: Sequence[str] = ()) -> Tokenizer:
     """Build a tokenizer of these pieces, which follow the special ones and the tags of these languages."""
     markers = [*SPECIALS, *map(tag_of, languages)]
-    named = _named(model, pieces, markers)
+    # The names of the pieces in the library: those that must not match text are enclosed in marks.
+    cut = {*model.scores, *model.byte_pieces}.difference(markers)
+    named = [piece if piece in cut else f"{_MARK}{piece}{_MARK}" for piece in pieces]
     library = Library(_MODELS[model.algorithm](model, [*markers, *named]))
     marking = list(_mark_unknown_runs(model, [*markers, *named]))
     library.normalizer = normalizers.Sequence([*_normalisers(model), *marking])
@@ -45,12 +47,6 @@ def build_tokenizer(model: SentencePieceModel, pieces: Sequence[str], languages:
     )
     library.add_special_tokens(markers)
     return Tokenizer(library)
-
-
-def _named(model: SentencePieceModel, pieces: Sequence[str], markers: Sequence[str]) -> list[str]:
-    """Return the names of the pieces in the library: those that must not match text are enclosed in marks."""
-    cut = {*model.scores, *model.byte_pieces}.difference(markers)
-    return [piece if piece in cut else f"{_MARK}{piece}{_MARK}" for piece in pieces]
 
 
 # --- splitting --------------------------------------------------------------------------------------------------------

@@ -1,16 +1,94 @@
-"""Maps BERT's tensors, by their Hugging Face names, to the parameters of our masked language model."""
+"""BERT models: a Transformer encoder that predicts masked tokens and whether one text follows another.
+
+Devlin et al. 2019
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.config.model.bert import BertModel
+from heedful.config.reading.load import recipe_from_json
+from heedful.config.tables import model_of
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.interop.bert_vocabulary import read_vocabulary
+from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
+from heedful.models.bundle import Bundle
+from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel
 from heedful.models.weights import set_weights, shapes_of
+
+_FIXED: Final[Mapping[str, Any]] = {
+    "position_embedding_type": "absolute",
+    "is_decoder": False,
+    "add_cross_attention": False,
+}
+_ACTIVATIONS: Final = {"gelu": "gelu", "relu": "relu", "silu": "silu", "swish": "silu"}  # in the blocks and in the head
+_WORDS: Final = "bert.embeddings.word_embeddings.weight"
+_LAST_BLOCK: Final = "bert.encoder.layer.{}.attention.self.query.weight"
+_HEAD: Final = "cls.predictions.transform.dense.weight"
+_FOLLOWS: Final = "cls.seq_relationship.weight"
+
+
+def read_bert(folder: ModelFolder) -> Bundle[MaskedModel]:
+    """Read a BERT model, or raise a UserError that says why it cannot be read."""
+    config = folder.config
+    for key, wanted in _FIXED.items():
+        config.must_be(key, wanted, "Heedful does not support other BERT models")
+    tensors, model = BertTensors(folder), _table(config)
+    width = model["width"]
+    # Check the sizes before anything is allocated: a config can claim any.
+    tensors.take(_WORDS, config.number("vocab_size"), width)
+    tensors.take(_LAST_BLOCK.format(model["layers"] - 1), width, width)
+    vocabulary = read_vocabulary(folder)
+    if not tensors.has(_HEAD, width, width):
+        raise UserError(
+            f"{folder.path} holds BERT's encoder without its masked-language-model head (`{_HEAD}`), which "
+            "`heedful fill` needs: import a BertForMaskedLM or BertForPreTraining folder."
+        )
+    model["next_sentence"] = tensors.has(_FOLLOWS, 2, width)
+    if model["next_sentence"] and model["segments"] < 2:
+        raise UserError(
+            f"{config.where}: `type_vocab_size` is {model['segments']}, but must be 2, because the model predicts "
+            "next sentences."
+        )
+    recipe = recipe_from_json(_recipe(folder, model, vocabulary.tokenizer.size), str(config.where))
+    table = model_of(recipe, BertModel)
+    network = build_masked_model(table, vocabulary.tokenizer.size)
+    fill_weights(network, table, tensors, vocabulary.rows, config.number("vocab_size"))
+    return Bundle(recipe, Vocabularies({"text": vocabulary.tokenizer}), network)
+
+
+def _recipe(folder: ModelFolder, model: dict[str, Any], size: int) -> dict[str, Any]:
+    """Return a recipe for the same model. Its training data is unknown, so its corpus names the folder itself."""
+    longest = model["max_positions"]
+    data = {"max_length": longest, "batch_tokens": max(4096, longest)}
+    return {
+        "data": {"train": [{"name": "imported", "text": str(folder.path)}], **data},
+        "tokenizer": {"kind": "wordpiece", "size": size},
+        "model": model,
+    }
+
+
+def _table(config: CheckedConfig) -> dict[str, Any]:
+    return {
+        "family": "bert",
+        "width": config.number("hidden_size"),
+        "heads": config.divisor("num_attention_heads", "hidden_size"),
+        "layers": config.number("num_hidden_layers"),
+        "inner": config.number("intermediate_size"),
+        "activation": config.choice("hidden_act", _ACTIVATIONS),
+        "norm_epsilon": config.real("layer_norm_eps", 1e-12),
+        "max_positions": config.number("max_position_embeddings"),
+        "segments": config.number("type_vocab_size"),
+        "dropout": config.fraction("hidden_dropout_prob", 0.1),
+        "dropout_attention": config.fraction("attention_probs_dropout_prob", 0.1),
+    }
+
 
 # Our modules, and their modules whose tensors are concatenated into ours. Each has a weight, and most have a bias.
 _OUTSIDE_BLOCKS: Final[Mapping[str, tuple[str, ...]]] = {
@@ -41,6 +119,9 @@ _SHARED: Final[Mapping[str, str]] = {  # a tensor that is used twice has two nam
 }
 
 
+# --- weights ----------------------------------------------------------------------------------------------------------
+
+
 def bert_names(layers: int) -> dict[str, tuple[str, ...]]:
     """Map our parameters of a model with this many blocks to the tensors that are concatenated into each."""
     modules = dict(_OUTSIDE_BLOCKS)
@@ -63,9 +144,6 @@ def spellings(name: str) -> list[str]:
     return list(dict.fromkeys([*names, *older]))
 
 
-# --- from a folder ----------------------------------------------------------------------------------------------------
-
-
 class BertTensors:
     """The tensors of a folder by their current names, whatever they are called there."""
 
@@ -76,7 +154,17 @@ class BertTensors:
     def has(self, name: str, *shape: int) -> bool:
         """Whether the folder has this tensor; one of another shape is refused."""
         if name not in self._found:
-            self._found[name] = self._find(name, shape)
+            absent = torch.empty(shape, device="meta")
+            called = {spelling: self._weights.take_or(absent, spelling) for spelling in spellings(name)}
+            present = {spelling: tensor for spelling, tensor in called.items() if tensor is not absent}
+            first, *others = present or [name]
+            for other in others:
+                if not torch.equal(present[first], present[other]):
+                    raise UserError(
+                        f"{self._folder}: `{first}` and `{other}` differ, but must be equal, because Heedful's BERT "
+                        "shares one tensor: import a model with `tie_word_embeddings`."
+                    )
+            self._found[name] = present.get(first)
         return self._found[name] is not None
 
     def take(self, name: str, *shape: int) -> Tensor:
@@ -87,19 +175,6 @@ class BertTensors:
     def refuse_rest(self) -> None:
         """Refuse a folder with tensors that were not taken."""
         self._weights.refuse_rest()
-
-    def _find(self, name: str, shape: tuple[int, ...]) -> Tensor | None:
-        absent = torch.empty(shape, device="meta")
-        called = {spelling: self._weights.take_or(absent, spelling) for spelling in spellings(name)}
-        present = {spelling: tensor for spelling, tensor in called.items() if tensor is not absent}
-        first, *others = present or [name]
-        for other in others:
-            if not torch.equal(present[first], present[other]):
-                raise UserError(
-                    f"{self._folder}: `{first}` and `{other}` differ, but must be equal, because Heedful's BERT shares "
-                    "one tensor: import a model with `tie_word_embeddings`."
-                )
-        return present.get(first)
 
 
 def fill_weights(model: MaskedModel, table: BertModel, tensors: BertTensors, rows: Sequence[int], size: int) -> None:
@@ -113,15 +188,11 @@ def fill_weights(model: MaskedModel, table: BertModel, tensors: BertTensors, row
         ours[name] = torch.cat([tensors.take(part, count, *shape[1:]) for part in names[name]])
     for name in _ROW_PER_PIECE:
         ours[name] = ours[name][torch.tensor(rows)]
-    _ignore_unused(table, tensors)
-    tensors.refuse_rest()
-    set_weights(model, ours)
-
-
-def _ignore_unused(table: BertModel, tensors: BertTensors) -> None:
-    """Skip tensors that our model does not need: position numbers, and a pooler without a head on top."""
+    # Skip tensors that our model does not need: position numbers, and a pooler without a head on top.
     width = table.width
     tensors.has("bert.embeddings.position_ids", 1, table.max_positions)
     if not table.next_sentence:
         tensors.has("bert.pooler.dense.weight", width, width)
         tensors.has("bert.pooler.dense.bias", width)
+    tensors.refuse_rest()
+    set_weights(model, ours)

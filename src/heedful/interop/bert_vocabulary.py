@@ -17,10 +17,10 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers
 
 from heedful.base.errors import UserError
 from heedful.base.files import read_bytes
-from heedful.data.tokenize.checks.checked_json import LONGEST_PIECE, check_tokenizer_json
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.interop.checked_config import CheckedConfig
 from heedful.interop.model_folder import ModelFolder
+from heedful.interop.vocabulary_files import UNNAMED, load_library, refuse_long_pieces, refuse_other_size
 
 _LIST, _LIBRARY, _CONFIG, _ADDED = "vocab.txt", "tokenizer.json", "tokenizer_config.json", "added_tokens.json"
 _OURS: Final = (*SPECIALS, MASK)
@@ -38,8 +38,6 @@ _PARTS: Final[Mapping[str, str]] = {  # how BERT splits text, as class names of 
     "pre_tokenizer": "BertPreTokenizer",
 }
 _INSIDE: Final = "##"  # prefix of a piece that continues a word
-_UNNAMED: Final = "[row-"  # prefix of the names of rows without a piece
-_FILLING: Final = 128  # fewer rows than this may lack a piece: some pad a matrix to a multiple of this number
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,39 +51,33 @@ class BertVocabulary:
 def read_vocabulary(folder: ModelFolder) -> BertVocabulary:
     """Read a folder's vocabulary, or raise a UserError that says why it cannot be read."""
     config = folder.read_config(_CONFIG)
-    _refuse_other_tokenizers(config)
+    if config.values.get("tokenizer_class") is not None:
+        config.choice("tokenizer_class", {name: name for name in _CLASSES})
+    config.must_be("do_basic_tokenize", True, "Heedful always splits text into words first")
+    config.must_be("never_split", [], "Heedful splits every word at punctuation")
     where, theirs = _library(folder)
-    markers = [_marker(config, key, usual) for key, usual in _THEIRS.items()]
+    markers = [_content(config.values.get(key) or usual) for key, usual in _THEIRS.items()]
     for file, piece in _added(folder, theirs, config):
         if piece not in markers:
             raise UserError(
                 f"{folder.path / file} adds `{piece}` to the vocabulary, but Heedful supports only BERT's own pieces "
                 "and its markers."
             )
-    ids, size = theirs.get_vocab(), folder.config.number("vocab_size")
+    ids = theirs.get_vocab()
     for marker in markers:
         if marker not in ids:
             raise UserError(f"{where} lacks the piece `{marker}`: it is not a BERT vocabulary.")
-    there = max(ids.values()) + 1
-    if not size - _FILLING < there <= size:
-        raise UserError(
-            f"{where} has {there:,} pieces, but `vocab_size` of {folder.config.where} is {size:,}: copy both again."
-        )
-    rows, pieces = _in_order(ids, markers, size)
-    return BertVocabulary(_tokenizer(pieces, theirs, config), rows)
-
-
-def _in_order(ids: Mapping[str, int], markers: Sequence[str], size: int) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the row and the piece of each of our ids."""
-    names = {row: piece for piece, row in ids.items() if piece not in ("", *_OURS) and not piece.startswith(_UNNAMED)}
+    refuse_other_size(where, max(ids.values()) + 1, folder)
+    names = {row: piece for piece, row in ids.items() if piece not in ("", *_OURS) and not piece.startswith(UNNAMED)}
     first = [ids[marker] for marker in markers]
-    others = [row for row in range(size) if row not in first]
-    return (*first, *others), (*_OURS, *(names.get(row, f"{_UNNAMED}{row}]") for row in others))
+    others = [row for row in range(folder.config.number("vocab_size")) if row not in first]
+    pieces = [*_OURS, *(names.get(row, f"{UNNAMED}{row}]") for row in others)]
+    return BertVocabulary(_tokenizer(pieces, theirs, config), (*first, *others))
 
 
 def _tokenizer(pieces: Sequence[str], theirs: Any, config: CheckedConfig) -> Tokenizer:
     """Build a tokenizer of these pieces. The config overrides the rules of the library's file."""
-    rules = theirs.normalizer
+    rules, accents = theirs.normalizer, config.values.get("strip_accents") is not None
     library = Library(
         models.WordPiece(
             {piece: number for number, piece in enumerate(pieces)},
@@ -97,7 +89,8 @@ def _tokenizer(pieces: Sequence[str], theirs: Any, config: CheckedConfig) -> Tok
     library.normalizer = normalizers.BertNormalizer(
         clean_text=rules.clean_text,
         handle_chinese_chars=config.flag("tokenize_chinese_chars", rules.handle_chinese_chars),
-        strip_accents=_accents_stripped(config, rules.strip_accents),
+        # None means: if text is lowercased.
+        strip_accents=config.flag("strip_accents", True) if accents else rules.strip_accents,
         lowercase=config.flag("do_lower_case", rules.lowercase),
     )
     library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -113,12 +106,17 @@ def _library(folder: ModelFolder) -> tuple[Path, Any]:
     """Read the library's tokenizer, from its own file or from a list with one piece per line, and name the file."""
     path = folder.path / _LIBRARY
     if path.exists():
-        try:
-            check_tokenizer_json(read_bytes(path))
-            theirs = Library.from_str(read_bytes(path).decode())
-        except Exception as error:  # the library raises bare Exception
-            raise UserError(f"{path} is not a tokenizer ({' '.join(str(error).split())}): copy it again.") from error
-        _refuse_other_parts(theirs, path)
+        theirs = load_library(read_bytes(path), path)
+        for part, wanted in _PARTS.items():
+            found = getattr(theirs, part)
+            if type(found).__name__ != wanted:
+                kind = "missing" if found is None else type(found).__name__
+                raise UserError(f"{path}: `{part}` is {kind}, but must be {wanted}, as in BERT.")
+        prefix = theirs.model.continuing_subword_prefix
+        if prefix != _INSIDE:
+            raise UserError(
+                f'{path}: `continuing_subword_prefix` is {json.dumps(prefix)}, but must be "{_INSIDE}", as in BERT.'
+            )
         return path, theirs
     path = folder.require(_LIST)
     library = Library(models.WordPiece(_listed(path), unk_token=_THEIRS["unk_token"]))
@@ -132,11 +130,7 @@ def _listed(path: Path) -> dict[str, int]:
         lines = read_bytes(path).decode().split("\n")
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not UTF-8 ({error.reason} at byte {error.start:,}): copy it again.") from error
-    longest = max(map(len, lines))
-    if longest > LONGEST_PIECE:
-        raise UserError(
-            f"{path} has a piece of {longest:,} characters, but the longest may have {LONGEST_PIECE:,}: copy it again."
-        )
+    refuse_long_pieces(path, lines)
     return {line.rstrip(): number for number, line in enumerate(lines) if line.rstrip()}
 
 
@@ -151,39 +145,6 @@ def _added(folder: ModelFolder, theirs: Any, config: CheckedConfig) -> Iterator[
         yield _CONFIG, _content(token)
 
 
-def _marker(config: CheckedConfig, key: str, usual: str) -> str:
-    """Return the piece that a config key names."""
-    return _content(config.values.get(key) or usual)
-
-
 def _content(token: Any) -> str:
     """Return a piece, which may be wrapped in a table."""
     return str(token.get("content") if isinstance(token, dict) else token)
-
-
-def _accents_stripped(config: CheckedConfig, otherwise: bool | None) -> bool | None:
-    """Whether accents are stripped; None means: if text is lowercased."""
-    return otherwise if config.values.get("strip_accents") is None else config.flag("strip_accents", True)
-
-
-# --- refusals --------------------------------------------------------------------------------------------------------
-
-
-def _refuse_other_tokenizers(config: CheckedConfig) -> None:
-    if config.values.get("tokenizer_class") is not None:
-        config.choice("tokenizer_class", {name: name for name in _CLASSES})
-    config.must_be("do_basic_tokenize", True, "Heedful always splits text into words first")
-    config.must_be("never_split", [], "Heedful splits every word at punctuation")
-
-
-def _refuse_other_parts(theirs: Any, path: Path) -> None:
-    for part, wanted in _PARTS.items():
-        found = getattr(theirs, part)
-        if type(found).__name__ != wanted:
-            kind = "missing" if found is None else type(found).__name__
-            raise UserError(f"{path}: `{part}` is {kind}, but must be {wanted}, as in BERT.")
-    if theirs.model.continuing_subword_prefix != _INSIDE:
-        raise UserError(
-            f"{path}: `continuing_subword_prefix` is {json.dumps(theirs.model.continuing_subword_prefix)}, but must be "
-            f'"{_INSIDE}", as in BERT.'
-        )

@@ -1,1 +1,0 @@
-"""BERT models as `transformers` saves them."""

@@ -1,1 +1,0 @@
-"""GPT-2 models as `transformers` saves them."""

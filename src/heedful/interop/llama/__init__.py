@@ -1,1 +1,0 @@
-"""Llama-shaped models as `transformers` saves them."""

@@ -1,1 +1,0 @@
-"""MarianMT models, such as those of OPUS-MT, as `transformers` saves them."""

@@ -1,1 +1,0 @@
-"""SentencePiece models, read from their .spm files without the sentencepiece package."""

@@ -1,1 +1,0 @@
-"""Vision Transformers of `transformers`."""
