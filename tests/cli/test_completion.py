@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from heedful.cli.completion import SHELLS
 from heedful.cli.main import VERBS, run
-from heedful.cli.verbs.completion import completed_verbs
+from heedful.cli.verbs.completion import SHELLS, completed_verbs
 
 
 @pytest.fixture(scope="module")

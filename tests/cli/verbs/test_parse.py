@@ -9,7 +9,7 @@ from tests.text_models import written
 
 from heedful.base.trees import read_tree
 from heedful.cli.main import run
-from heedful.cli.reports.trees import draw
+from heedful.cli.verbs.parse import draw
 
 Capture = pytest.CaptureFixture[str]
 

@@ -4,32 +4,41 @@ With a model that reads images, `--image FILE` takes the place of the text.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Final
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from heedful.base.columns import one_column
 from heedful.base.errors import UserError
+from heedful.base.files import expand_user
 from heedful.cli import messages
-from heedful.cli.image_questions import answer_about_images
 from heedful.cli.images import family_of
 from heedful.cli.input import InputLines, as_one_text, open_inputs, standard_input
 from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption
 from heedful.cli.output import check_output, line_progress, line_writer
 from heedful.config.corpora.questions import JsonlQuestions
-from heedful.data.corpora.formats.json_rows import json_object
+from heedful.data.corpora.formats.json_rows import json_object, text_field
 from heedful.data.corpora.questions.question import Question, make_question
 from heedful.data.corpora.questions.reading import question_of_row
+from heedful.data.images.questions.reading import AskedImage, locate_image, make_image_question
+from heedful.data.images.reading import LabelledImage
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer
     from heedful.tasks.answer.model import Reader
+    from heedful.tasks.images.answer.answer import ImageAnswer
 
 MAX_ANSWER: Final = 30  # tokens: see `tasks.answer.answer`, which needs torch
 _FIELDS = JsonlQuestions(jsonl="", question="question")
 _JSON_LINES = 'one JSON object per line: {"question": "...", "text": "..."}'
+_JSON_IMAGES = _JSON_LINES.replace("text", "image")
+
+Entry = tuple[InputLines, Callable[[str, str], Any]]  # lines, and what reads the question of a line and its place
 
 
 def command(
@@ -86,41 +95,42 @@ def command(
     trained with.
     """
     family = family_of(model)
+    answer: Callable[..., Iterator[Any]]
+    line_of: Callable[[Any, Any], str]
     if family == "image_answerer":
-        _refuse_options_of_texts(text, max_answer, threshold)
+        if text is not None:
+            raise UserError("--text gives a text, but this model answers questions about images: give --image instead.")
+        if max_answer != MAX_ANSWER or threshold:
+            raise UserError("--max-answer and --threshold apply to answers in a text, not to images: leave them out.")
         check_output(output)
-        answer_about_images(
-            model,
-            inputs,
-            question,
-            image,
-            n_best=n_best,
-            as_json=as_json,
-            output=output,
-            device=device,
-            precision=precision,
-        )
-        return
-    if image is not None and family == "reader":
-        raise UserError("--image gives an image, but this model answers questions about texts: give --text instead.")
-    if inputs and (question or text is not None):
-        raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --text.")
-    check_output(output)
-    if family != "reader":  # which loading refuses, before anything is read from standard input
-        _load(model, device, precision)
-    entries = _entries(inputs, question, text)
-    reader = _load(model, device, precision)
-    from heedful.tasks.answer.answer import Choice
+        entries = _about_images(inputs, question, image)
+        with messages.busy(f"loading {model}"):
+            from heedful.tasks.images.answer.model import ImageAnswerer  # after the quick checks: torch takes seconds
 
-    choice = Choice(max_answer, threshold, n_best)
+            answer = ImageAnswerer.load(model, device, precision).stream_asked
+        line_of = partial(_image_line, n_best=n_best, as_json=as_json)
+    else:
+        if image is not None and family == "reader":
+            raise UserError(
+                "--image gives an image, but this model answers questions about texts: give --text instead."
+            )
+        if inputs and (question or text is not None):
+            raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --text.")
+        check_output(output)
+        if family != "reader":  # which loading refuses, before anything is read from standard input
+            _load(model, device, precision)
+        entries = _about_texts(inputs, question, text)
+        reader = _load(model, device, precision)
+        from heedful.tasks.answer.answer import Choice
+
+        answer = partial(reader.stream_questions, choice=Choice(max_answer, threshold, n_best))
+        line_of = partial(_line, as_json=as_json)
     with line_writer(output) as write, line_progress("answering", [entry for entry, _ in entries], output) as progress:
-        for entry, about in entries:
-            asked = list[Question | None]()
-            for found in reader.stream_questions(
-                _remembered(_questions(entry, about), asked), choice, ready=entry.ready
-            ):
-                one = asked.pop(0)
-                write("" if one is None or found is None else _line(one, found, as_json))
+        for entry, read in entries:
+            asked = deque[Any]()  # questions whose answers are yet to come
+            for found in answer(_questions(entry, read, asked), ready=entry.ready):
+                one = asked.popleft()
+                write("" if one is None or found is None else line_of(one, found))
                 progress(1)
 
 
@@ -131,48 +141,61 @@ def _load(model: str, device: str, precision: str) -> "Reader":
         return Reader.load(model, device, precision)
 
 
-def _refuse_options_of_texts(text: str | None, max_answer: int, threshold: float) -> None:
-    if text is not None:
-        raise UserError("--text gives a text, but this model answers questions about images: give --image instead.")
-    if max_answer != MAX_ANSWER or threshold:
-        raise UserError("--max-answer and --threshold apply to answers in a text, not to images: leave them out.")
-
-
-def _entries(
-    inputs: Sequence[str] | None, questions: Sequence[str] | None, text: str | None
-) -> list[tuple[InputLines, str | None]]:
-    """Return what to read: lines of questions with the text they are about, or JSON lines, which have their own."""
+def _about_texts(inputs: Sequence[str] | None, questions: Sequence[str] | None, text: str | None) -> list[Entry]:
+    """Return what to read: lines of questions about the text, or JSON lines, which have their own."""
     if not questions and text is None:
-        return [(entry, None) for entry in open_inputs(inputs, on_each_line=_JSON_LINES)]
+
+        def read(line: str, where: str) -> Question:
+            return question_of_row(json_object(line, where), _FIELDS, where, answered=False)
+
+        return [(entry, read) for entry in open_inputs(inputs, on_each_line=_JSON_LINES)]
     if text == "-" and not questions:
         raise UserError("--text - reads the text from standard input: give the question by --question.")
     (opened,) = open_inputs(None if text is None else [text])
     (about,) = as_one_text(opened).lines()
     if not about.strip():
         raise UserError(f"{opened.name}: the text is empty: give the text that the question is about.")
+    return _lines(questions, lambda line, where: make_question(line, about, where=where))
+
+
+def _about_images(inputs: Sequence[str] | None, questions: Sequence[str] | None, image: str | None) -> list[Entry]:
+    """Return what to read: lines of questions about the image, or JSON lines, which name their own."""
+    if inputs and (questions or image is not None):
+        raise UserError(f"FILE has questions with their images ({_JSON_IMAGES}): leave out --question and --image.")
+
+    def asked(path: Path, line: str, where: str) -> AskedImage:
+        return AskedImage(LabelledImage(path, where=str(path)), (make_image_question(line, where=where),))
+
+    def read(line: str, where: str) -> AskedImage:
+        row = json_object(line, where)
+        field = "image" if "image" in row or "picture" not in row else "picture"  # its name in an earlier version
+        line, name = text_field(row, "question", where), text_field(row, field, where)
+        return asked(locate_image(name, "", where), line, where)
+
+    if image is None:
+        if questions:
+            raise UserError("This model answers questions about images: give the image by --image.")
+        return [(entry, read) for entry in open_inputs(inputs, on_each_line=_JSON_IMAGES)]
+    path = expand_user(image)
+    if not path.is_file():
+        raise UserError(f"{path}: {'this is a folder, but must be an image' if path.is_dir() else 'no such file'}.")
+    return _lines(questions, partial(asked, path))
+
+
+def _lines(questions: Sequence[str] | None, read: Callable[[str, str], Any]) -> list[Entry]:
+    """Return questions, of the command line or of standard input, about one text or image."""
     if not questions:
-        return [(standard_input("one question per line"), about)]
+        return [(standard_input("one question per line"), read)]
     for asked in questions:
-        make_question(asked, about, where="--question")
-    return [(InputLines("--question", lambda: questions, count=lambda: len(questions)), about)]
+        read(asked, "--question")
+    return [(InputLines("--question", lambda: questions, count=lambda: len(questions)), read)]
 
 
-def _questions(entry: InputLines, about: str | None) -> Iterator[Question | None]:
+def _questions(entry: InputLines, read: Callable[[str, str], Any], asked: deque[Any]) -> Iterator[Any]:
+    """Yield the question of each line, None for a blank one, and keep them until they are answered."""
     for number, line in enumerate(entry.lines(), start=1):
-        where = f"{entry.name}, line {number:,}"
-        if not line.strip():
-            yield None
-        elif about is None:
-            yield question_of_row(json_object(line, where), _FIELDS, where, answered=False)
-        else:
-            yield make_question(line, about, where=where)
-
-
-def _remembered(questions: Iterable[Question | None], asked: list[Question | None]) -> Iterator[Question | None]:
-    """Yield questions, and keep them until they are answered."""
-    for question in questions:
-        asked.append(question)
-        yield question
+        asked.append(read(line, f"{entry.name}, line {number:,}") if line.strip() else None)
+        yield asked[-1]
 
 
 def _line(question: Question, found: "Answer", as_json: bool) -> str:
@@ -190,5 +213,19 @@ def _line(question: Question, found: "Answer", as_json: bool) -> str:
         "probability": found.probability,
         **none,
         "spans": [asdict(span) for span in found.spans],
+    }
+    return json.dumps(row, ensure_ascii=False)
+
+
+def _image_line(asked: AskedImage, found: "ImageAnswer", n_best: int, as_json: bool) -> str:
+    if not as_json:
+        best = list(found.probabilities.items())[:n_best]
+        return "\t".join(f"{one_column(text)}\t{share:.4f}" for text, share in best)
+    row = {
+        "question": asked.questions[0].question,
+        "image": asked.image.where,
+        "answer": found.text,
+        "probability": found.probability,
+        "probabilities": found.probabilities,
     }
     return json.dumps(row, ensure_ascii=False)

@@ -1,14 +1,29 @@
 """`heedful demo`: train, evaluate and try out a translator in minutes, on sentences that ship with Heedful."""
 
+import os
 import sys
+from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.base.files import output_folder
+from heedful.config.recipe import Recipe
+from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
+from heedful.data.builtin.scenes_drawing import draw_scene
+
+if TYPE_CHECKING:
+    from heedful.tasks.images.classify.model import ImageClassifier
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from heedful.base.errors import Stopped, UserError
-from heedful.base.files import output_folder, write_bytes
-from heedful.cli import image_demo, messages
+from heedful.base.files import write_bytes
+from heedful.cli import messages
 from heedful.cli.options import SetOption
 from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
@@ -50,13 +65,14 @@ def command(
     if any(override.startswith(("data", "task", "model.family")) for override in set_ or ()):
         raise UserError("--set: the demo has data and a task of its own: use `heedful train` for others.")
     out = out or Path("runs/demo-images" if images else "runs/demo")
-    recipe = load_recipe(image_demo.RECIPE if images else RECIPE, set_ or ())
+    recipe = load_recipe(IMAGE_RECIPE if images else RECIPE, set_ or ())
     with messages.busy("loading PyTorch"):
+        from heedful.explain.pages.page import explorer_page
         from heedful.runs.run import CHECKPOINTS
         from heedful.runs.training_run import train
         from heedful.tasks.translate.model import load
 
-    print(image_demo.INTRODUCTION if images else INTRODUCTION, flush=True)
+    print(IMAGE_INTRODUCTION if images else INTRODUCTION, flush=True)
     try:
         train(recipe, out, resume=(output_folder(out) / CHECKPOINTS).exists())
     except Stopped as stopped:
@@ -64,14 +80,19 @@ def command(
             "Stopped, checkpoint saved. Run the demo again to continue.", stopped.exit_code - 128
         ) from stopped
     if images:
-        image_demo.show_images(recipe, out)
+        show_images(recipe, out)
         return
     model = load(out)
     _evaluate(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin
-    _show_examples(model)
-    page = _write_page(model, output_folder(out))
+    for source, translation in zip(EXAMPLES, model.translate(list(EXAMPLES)), strict=True):
+        print(f"  {source}\n      {translation}")
+    page = output_folder(out) / PAGE
+    explained = [model.explain(text, gradients=True, search=True) for text in EXAMPLES]
+    write_bytes(page, explorer_page(explained, page.parent.name).encode())
     if sys.stdin.isatty():
-        _converse(model)
+        print("\nYour turn: type an English sentence with words like these (an empty line ends).")
+        while line := _typed():
+            print(f"      {model.translate(line)}")
     print(f"\nWhat the model attends to, on a page: open {page.resolve().as_uri()} in a browser.")
     print(NEXT.format(recipe=RECIPE))
 
@@ -87,30 +108,98 @@ def _evaluate(model: "Translator", count: int) -> None:
     )
 
 
-def _show_examples(model: "Translator") -> None:
-    for source, output in zip(EXAMPLES, model.translate(list(EXAMPLES)), strict=True):
-        print(f"  {source}\n      {output}")
-
-
-def _write_page(model: "Translator", folder: Path) -> Path:
-    """Write the explorer's page of the examples."""
-    from heedful.explain.pages.page import explorer_page
-
-    page = folder / PAGE
-    explained = [model.explain(text, gradients=True, search=True) for text in EXAMPLES]
-    write_bytes(page, explorer_page(explained, folder.name).encode())
-    return page
-
-
-def _converse(model: "Translator") -> None:
-    """Translate what the user types, until an empty line."""
-    print("\nYour turn: type an English sentence with words like these (an empty line ends).")
-    while line := _typed():
-        print(f"      {model.translate(line)}")
-
-
 def _typed() -> str:
     try:
         return input("  ").strip()
     except (EOFError, KeyboardInterrupt):
         return ""
+
+
+# --- the demo of images -----------------------------------------------------------------------------------------------
+
+
+IMAGE_RECIPE: Final = "demo-scenes"
+IMAGE_INTRODUCTION: Final = """\
+Heedful trains a small convolutional network from scratch to count the things in an image.
+The images are drawn: circles, squares, triangles, diamonds, stars and crosses in eight colours.
+Every test image has a pair of shape and colour that never occurs in training.
+"""
+_SHOWN: Final = 3  # images in a row
+_ROWS: Final = 2
+_SIZE: Final = 24  # pixels of an image on the screen, on each side
+_NEXT_IMAGES: Final = """
+Next:
+    heedful classify {folder} {image}     the class of an image file
+    heedful recipes copy {recipe} my.toml      then name your images in [data]: train = {{ images = "photos" }}
+    heedful train scenes-answers --out runs/answers      answers questions about images, on a GPU
+"""
+
+
+def show_images(recipe: Recipe, out: Path) -> None:
+    """Evaluate the trained classifier, and show what it says of some images."""
+    from PIL import Image
+
+    from heedful.tasks.images.classify.model import ImageClassifier
+
+    model = ImageClassifier.load(out)
+    count = recipe.data.test[0].count  # type: ignore[union-attr]  # the demo's own recipe names a generator
+    tested = list(scenes("test", count))
+    found = model.evaluate([(draw_scene(scene), _number(scene)) for scene in tested])
+    print(
+        f"\nTest images: {found.result.right_texts:,} of {count:,} right ({found.result.accuracy:.1%}); "
+        f"{found.per_second:,.0f} images/s\n"
+    )
+    _show(model, tested[: _SHOWN * _ROWS])
+    path = output_folder(out) / "scene.png"  # so that there is an image file to try
+    Image.fromarray(draw_scene(tested[0])).save(path)
+    print(_NEXT_IMAGES.format(folder=out, image=path, recipe=IMAGE_RECIPE))
+
+
+def _number(scene: Scene) -> str:
+    return NUMBERS[len(scene.things)]
+
+
+def _show(model: "ImageClassifier", shown: Sequence[Scene]) -> None:
+    """Show images, if the terminal has colours, with what the model says of each and what is right."""
+    said = model.classify([draw_scene(scene) for scene in shown])
+    assert isinstance(said, list)
+    told = [
+        f"{found.label} ({found.probabilities[found.label]:.0%}), {_number(scene)} is right"
+        for found, scene in zip(said, shown, strict=True)
+    ]
+    for first in range(0, len(shown), _SHOWN):
+        row, words = shown[first : first + _SHOWN], told[first : first + _SHOWN]
+        if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
+            for line in beside_each_other([image_lines(draw_scene(scene), _SIZE) for scene in row], _SIZE):
+                print(f"  {line}")
+            print("  " + "   ".join(word.ljust(_SIZE) for word in words).rstrip() + "\n")
+        else:
+            for scene, word in zip(row, words, strict=True):
+                print(f"  {scene.sentence}\n      {word}")
+
+
+# --- small images on a terminal: every character shows two pixels, the upper one and the lower one --------------------
+
+
+_BESIDE = "   "  # between two images
+
+
+def image_lines(pixels: NDArray[np.uint8], size: int) -> list[str]:
+    """Return a square image, reduced to size x size pixels, as lines of coloured half blocks."""
+    places = (np.arange(size) + 0.5) * len(pixels) / size
+    small = pixels[np.ix_(places.astype(int), places.astype(int))].tolist()
+    pairs = zip(small[::2], small[1::2], strict=False)
+    return ["".join(_two_pixels(*pair) for pair in zip(*rows, strict=True)) + "\x1b[0m" for rows in pairs]
+
+
+def beside_each_other(columns: list[list[str]], width: int) -> list[str]:
+    """Return blocks of lines next to each other; each block is shown `width` characters wide."""
+    return [
+        _BESIDE.join(part if part else " " * width for part in parts).rstrip()
+        for parts in zip_longest(*columns, fillvalue="")
+    ]
+
+
+def _two_pixels(upper: list[int], lower: list[int]) -> str:
+    front, back = (";".join(map(str, colour)) for colour in (upper, lower))
+    return f"\x1b[38;2;{front}m\x1b[48;2;{back}m▀"

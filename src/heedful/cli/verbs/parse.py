@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from heedful.base.errors import UserError
-from heedful.base.trees import read_tree
+from heedful.base.trees import UNTAGGED, Leaf, Tree, read_tree
 from heedful.cli import messages
 from heedful.cli.input import InputLines, open_inputs
 from heedful.cli.options import (
@@ -23,7 +23,6 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, line_progress, line_writer
-from heedful.cli.reports.trees import draw
 from heedful.data.corpora.trees import tree_of_line
 
 if TYPE_CHECKING:
@@ -162,3 +161,21 @@ def _object(parses: "Sequence[Parse]", nbest: int | None) -> str:
 def _fields(parse: "Parse") -> dict[str, object]:
     tree = None if parse.tree is None else str(parse.tree)
     return {"tree": tree, "log_probability": parse.log_probability, "score": parse.score}
+
+
+# --- drawings ---------------------------------------------------------------------------------------------------------
+
+
+def draw(tree: Tree) -> str:
+    """Return the drawing of a tree: one line per constituent and word."""
+    return "\n".join(_lines(tree, "", ""))
+
+
+def _lines(node: Tree | Leaf, first: str, rest: str) -> Iterator[str]:
+    if isinstance(node, Leaf):
+        yield f"{first}{node.word}" if node.tag == UNTAGGED else f"{first}{node.tag} {node.word}"
+        return
+    yield f"{first}{node.label}"
+    for child in node.children[:-1]:
+        yield from _lines(child, f"{rest}├─ ", f"{rest}│  ")
+    yield from _lines(node.children[-1], f"{rest}└─ ", f"{rest}   ")
