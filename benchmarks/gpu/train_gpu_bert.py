@@ -34,7 +34,7 @@ from heedful.base.devices import choose_device
 from heedful.base.packed import IGNORED
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe
 from heedful.config.train.optimizers import AdamW
 from heedful.config.train.schedules import Constant

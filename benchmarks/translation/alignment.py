@@ -16,11 +16,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+from benchmarks.shared.alignment_error import LinkCounts, add_up, count_links
+from benchmarks.shared.gold_alignments import gold_alignments
 
 from heedful.base.errors import HeedfulError, UserError
-from heedful.data.builtin.english_spanish import gold_alignments, sentence_pairs
+from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.explain.explanation import Explanation
-from heedful.explain.pages.alignment_error import LinkCounts, add_up, count_links
 from heedful.explain.pages.images import by_words
 from heedful.metrics.recorded_results import RESULTS, record
 from heedful.tasks.translate.explaining import explain_found

@@ -149,7 +149,7 @@ def _filling() -> Case:
 
 
 def _answering() -> Case:
-    from heedful.config.model.token_heads import ReaderModel
+    from heedful.config.model.encoder_only import ReaderModel
 
     encoder = {"width": 16, "heads": 2, "layers": 1, "inner": 16, "segments": 2, "family": "transformer"}
     table = {"family": "reader", "encoder": encoder | {"dropout": 0.3}, "dropout": 0.3}

@@ -14,7 +14,7 @@ from tests.reading_models import BERT, RECURRENT, TRANSFORMER, reader_recipe, wr
 from tests.shared.covering import one_in
 from torch import nn
 
-from heedful.config.model.token_heads import ReaderModel
+from heedful.config.model.encoder_only import ReaderModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
 from heedful.data.token_store import TokenStore

@@ -19,11 +19,17 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.doctor.corpora.data import check_data
 from heedful.doctor.corpora.images import check_images
-from heedful.doctor.estimates.device_speed import measure_matrix_rate, time_matrix_product
-from heedful.doctor.estimates.epoch_plan import flop_per_update, plan_epoch, total, updates_of
 from heedful.doctor.estimates.flops import Parameters, count_parameters
-from heedful.doctor.estimates.forecast import Forecast
 from heedful.doctor.estimates.memory import Memory, measure_memory
+from heedful.doctor.estimates.plan import (
+    Forecast,
+    flop_per_update,
+    measure_matrix_rate,
+    plan_epoch,
+    time_matrix_product,
+    total,
+    updates_of,
+)
 from heedful.doctor.findings import SEVERITIES, Finding, Part
 from heedful.doctor.schedule import find_schedule_problems
 from heedful.doctor.token_statistics import TokenStatistics, count_tokens, find_token_problems

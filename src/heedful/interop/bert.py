@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from heedful.base.errors import UserError
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.tables import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -14,7 +14,7 @@ from typing import Final, Literal
 from tokenizers import normalizers
 
 from heedful.base.errors import UserError
-from heedful.data.tokenize.checks.character_map import check_character_map
+from heedful.data.tokenize.checked_json import check_character_map
 
 LONGEST_PIECE: Final = 1_000  # characters; sentencepiece makes pieces of 16 unless it is told otherwise
 Fields = Mapping[int, list[int | bytes]]  # values of the numbered fields of a message, in order of appearance

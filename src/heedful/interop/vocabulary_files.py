@@ -7,7 +7,7 @@ from typing import Final
 from tokenizers import Tokenizer as Library
 
 from heedful.base.errors import UserError
-from heedful.data.tokenize.checks.checked_json import LONGEST_PIECE, check_tokenizer_json
+from heedful.data.tokenize.checked_json import LONGEST_PIECE, check_tokenizer_json
 from heedful.interop.model_folder import ModelFolder
 
 UNNAMED: Final = "[row-"  # prefix of the names of rows without a piece

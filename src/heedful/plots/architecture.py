@@ -18,8 +18,7 @@ from heedful.nn.layers.pooling import Pool
 from heedful.nn.layers.residual import Residual
 from heedful.nn.recurrent.attention import RecurrentAttention
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.pages.charts.colours import paint
-from heedful.pages.charts.drawing import heading, image, label, number
+from heedful.pages.charts.drawing import heading, image, label, number, paint
 from heedful.plots.diagram import Box, arrow
 
 _WIDTH: Final = 270

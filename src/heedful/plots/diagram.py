@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heedful.pages.charts.colours import paint
-from heedful.pages.charts.drawing import escape, label, number
+from heedful.pages.charts.drawing import escape, label, number, paint
 
 Point = tuple[float, float]
 _HEAD: Final = 7.0  # length of an arrow's head

@@ -9,9 +9,9 @@ from heedful.base.errors import UserError
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.nn.layers.positions import Sinusoidal
+from heedful.pages.charts.drawing import join_panels
 from heedful.pages.charts.heat_maps import Values, heat_map
 from heedful.pages.charts.lines import Series, line_chart
-from heedful.pages.charts.panels import join_panels
 from heedful.plots.recipes import tables_of
 
 _CURVES: Final = 100  # positions of the curves

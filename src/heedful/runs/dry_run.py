@@ -9,7 +9,7 @@ import torch
 from rich.console import Console
 
 from heedful.config.recipe import Recipe
-from heedful.doctor.estimates.forecast import Forecast
+from heedful.doctor.estimates.plan import Forecast
 from heedful.runs.job import Job, first_job, set_up
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import build_trainer, retention_of

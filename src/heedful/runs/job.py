@@ -30,8 +30,7 @@ from heedful.tasks.shared.task import Task
 from heedful.tasks.table import find_task
 from heedful.training.checkpoints import Position, load_checkpoint, way_out_of_resuming
 from heedful.training.objectives import Objective
-from heedful.training.optimizers.build import build_optimizer
-from heedful.training.optimizers.layers import freeze, layer_scales
+from heedful.training.optimizers.build import build_optimizer, freeze, layer_scales
 from heedful.training.remedies.build import with_remedies
 from heedful.training.remedies.distillation import Teacher, as_student, read_teacher
 from heedful.training.seeding import seed_for

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from transformers import BertConfig, BertForPreTraining
 
 from heedful.base.packed import IGNORED, Packed
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.data.batches.masked import MaskedBatch
 from heedful.interop.bert import bert_names
 from heedful.models.from_recipe.encoder_only import build_masked_model

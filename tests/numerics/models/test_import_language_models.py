@@ -14,7 +14,7 @@ from tests.unit.interop.language.language_folders import prompts, write_gpt2, wr
 from transformers import GPT2Tokenizer, PreTrainedTokenizerFast
 
 from heedful.base.packed import Packed
-from heedful.data.tokenize.line_breaks import running_pieces
+from heedful.data.tokenize.encoding import running_pieces
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN
 from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel

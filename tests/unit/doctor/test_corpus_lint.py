@@ -18,10 +18,10 @@ from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus,
 from heedful.config.data import Data
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.doctor.corpora import corpus_lint
+from heedful.doctor.corpora.aligned_sides import SideWords
 from heedful.doctor.corpora.corpus_lint import LintedCorpus, lint_corpus, make_findings
 from heedful.doctor.corpora.duplicates import find_overlap, find_repeats
-from heedful.doctor.corpora.odd_characters import PATTERNS, WIDTH, excerpt, find_odd_characters
-from heedful.doctor.corpora.pairs.swapped_sides import SideWords
+from heedful.doctor.corpora.text_faults import PATTERNS, WIDTH, excerpt, find_odd_characters
 from heedful.doctor.findings import FINDING_KINDS, Finding, FindingKind
 
 Pairs = list[tuple[str, str]]
@@ -234,7 +234,7 @@ def test_swapped_lines_are_found_and_no_others(tmp_path: Path) -> None:
 def test_typical_words_are_the_same_in_every_process() -> None:
     """Of 400 words that are equally frequent 300 count: which ones must not be left to the order of a set."""
     program = (
-        "from heedful.doctor.corpora.pairs.swapped_sides import SideWords; words = [f'w{n}' for n in range(400)]; "
+        "from heedful.doctor.corpora.aligned_sides import SideWords; words = [f'w{n}' for n in range(400)]; "
         "print(*sorted(SideWords.learn([(' '.join(words), 'x')] * 5).source))"
     )
     learned = {

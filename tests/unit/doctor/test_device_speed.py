@@ -2,7 +2,7 @@
 
 import torch
 
-from heedful.doctor.estimates.device_speed import measure_matrix_rate
+from heedful.doctor.estimates.plan import measure_matrix_rate
 
 
 def test_a_rate_is_one_that_a_processor_can_have() -> None:

@@ -19,8 +19,8 @@ from heedful.data.batches.pairs import pair_costs
 from heedful.doctor import examination
 from heedful.doctor.estimates import memory
 from heedful.doctor.estimates.flops import STEP, forward_flop
-from heedful.doctor.estimates.forecast import Forecast
 from heedful.doctor.estimates.memory import LargestBatch, Memory
+from heedful.doctor.estimates.plan import Forecast
 from heedful.doctor.examination import Report, examine
 from heedful.lab import doctor as formerly
 from heedful.runs.dry_run import dry_run

@@ -10,7 +10,7 @@ import pytest
 
 import heedful
 from heedful.explain.explanation import Explanation
-from heedful.explain.pages.beam_tree import beam_svg
+from heedful.explain.pages.trees import beam_svg
 from heedful.tasks.translate.model import Translator
 
 BEAM = 3

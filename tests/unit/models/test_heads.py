@@ -9,9 +9,7 @@ import torch
 from torch import nn
 
 from heedful.base.packed import Layout, Packed
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
-from heedful.config.model.token_heads import ReaderModel, TaggerModel
+from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
 from heedful.models.heads import Hidden, MaskedHead, Pooler

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from heedful.explain.pages.page import pack
 from heedful.pages.html import join_modules, write_page
-from heedful.pages.packing import pack
 
 
 def test_joined_modules_import_and_export_nothing() -> None:

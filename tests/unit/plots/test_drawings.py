@@ -10,10 +10,9 @@ import heedful
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.plots.architecture import describe_network, draw_architecture
-from heedful.plots.cells import NAMES, cell_of, draw_cell
 from heedful.plots.formats import check_ending, write_image
 from heedful.plots.recipes import network_of, recipe_network
-from heedful.plots.unrolled import Graph, draw_unrolled, graph_of
+from heedful.plots.recurrent import NAMES, Graph, cell_of, draw_cell, draw_unrolled, graph_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

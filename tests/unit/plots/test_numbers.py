@@ -9,7 +9,7 @@ import pytest
 
 import heedful
 from heedful.config.reading.load import load_recipe
-from heedful.plots.distributions import DRAWN, draw_distributions, weigh
+from heedful.plots.attention import DRAWN, draw_distributions, weigh
 from heedful.plots.gradients import draw_by_layer, gradients_by_layer
 from heedful.plots.layer_cost import draw_layer_costs, measure_layers, read_layer_costs
 from heedful.plots.positions import draw_positions, position_table, positions_of

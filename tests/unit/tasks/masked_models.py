@@ -7,7 +7,7 @@ import torch
 from heedful.base.packed import Packed
 from heedful.config.corpora.texts import PlainTexts
 from heedful.config.data import Data
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer

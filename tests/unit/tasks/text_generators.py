@@ -11,7 +11,7 @@ from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnyTokenizer, Characters, Words
-from heedful.data.tokenize.line_breaks import running_pieces
+from heedful.data.tokenize.encoding import running_pieces
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies

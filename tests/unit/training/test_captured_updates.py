@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import BertModel, ClassifierModel
 from heedful.config.model.encoders import TransformerEncoderTable
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.optimizers import Adam

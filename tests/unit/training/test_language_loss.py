@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import ClassifierModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.batches.windows import PlannedWindows, collate_windows
@@ -18,7 +18,7 @@ from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.networks import Classifier, LanguageEncoder, LanguageModel, set_precision
 from heedful.training.objectives import NextToken, OneLabel, SeveralLabels
-from heedful.training.optimizers.layers import freeze, layer_scales
+from heedful.training.optimizers.build import freeze, layer_scales
 from heedful.training.remedies.language_loss import WithLanguageLoss, next_tokens
 
 TEXTS, SECONDS = [[4, 5, 6], [7], [8, 9, 4, 10]], [[5], [11, 4], [6, 6, 6]]

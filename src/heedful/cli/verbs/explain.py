@@ -187,7 +187,7 @@ def _head(given: str) -> Any:
 def _write_map(model: str, device: str, texts: list[str], as_json: bool, as_svg: bool, output: Path | None) -> None:
     """Write the map of texts: as a page, as an image, or as one JSON object per text."""
     with messages.busy(f"loading {model}"):
-        from heedful.explain.pages.vector_map import map_page, map_svg, map_vectors
+        from heedful.explain.pages.images import map_page, map_svg, map_vectors
         from heedful.tasks.loading import load
 
         loaded: Any = load(model, device)

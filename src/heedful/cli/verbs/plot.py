@@ -110,7 +110,7 @@ def distribution(
     """Draw what distributions make of the same scores: softmax, sparsemax, entmax and others."""
     path = _checked(output, "distribution")
     numbers = [_number("--scores", part) for part in scores.split(",")]
-    from heedful.plots.distributions import USUAL, draw_distributions
+    from heedful.plots.attention import USUAL, draw_distributions
 
     _write(draw_distributions(names or USUAL, numbers, alpha), path, "From scores to weights")
 
@@ -127,7 +127,7 @@ def alignment(
     """Draw the alignment of a translation: how much each word attends to each word of the source."""
     path = _checked(output, "alignment")
     with messages.busy(f"loading {model}"):
-        from heedful.plots.alignment import draw_alignment
+        from heedful.plots.attention import draw_alignment
         from heedful.tasks.loading import load
         from heedful.tasks.translate.model import Translator
 
@@ -186,7 +186,7 @@ def unrolled(
 ) -> None:
     """Draw a recurrent network unrolled over the words of a text, with its decoder and attention if it has them."""
     path = _checked(output, "unrolled")
-    from heedful.plots.unrolled import Graph, draw_unrolled, graph_of
+    from heedful.plots.recurrent import Graph, draw_unrolled, graph_of
 
     graph = Graph("lstm", layers, bidirectional) if recipe is None else graph_of(_recipe(recipe, overrides))
     title = "Recurrent network, unrolled" if recipe is None else f"{_short(recipe)}, unrolled"
@@ -201,7 +201,7 @@ def cell(
     """Draw a recurrent cell with its gates and equations."""
     path = _checked(output, "cell")
     from heedful.config.reading.shipped_recipes import shipped_recipes
-    from heedful.plots.cells import cell_of, draw_cell
+    from heedful.plots.recurrent import cell_of, draw_cell
 
     if name in shipped_recipes() or Path(name).is_file():
         name = cell_of(_recipe(name, None))

@@ -76,8 +76,7 @@ def command(
     with messages.busy(f"loading {model}"):
         from heedful.explain.trace.attention import trace_attention
         from heedful.explain.trace.cells import trace_cell
-        from heedful.explain.trace.page import attention_page, cell_page
-        from heedful.explain.trace.shown import show_attention, show_cell
+        from heedful.explain.trace.display import attention_page, cell_page, show_attention, show_cell
         from heedful.tasks.loading import load
 
         loaded: Any = load(model, "cpu")

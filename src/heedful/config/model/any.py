@@ -4,8 +4,7 @@ from typing import Annotated, Final, assert_never
 
 from pydantic import Field
 
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
 from heedful.config.model.encoders import (
     BagEncoderTable,
     HierarchicalEncoderTable,
@@ -22,7 +21,6 @@ from heedful.config.model.images import (
 from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import CaptionerModel, MixedModel
 from heedful.config.model.recurrent import RecurrentModel
-from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.config.model.transformer import TransformerBlocks, TransformerModel, TransformerStack
 
 AnyModel = Annotated[

@@ -15,7 +15,6 @@ from zlib import crc32
 
 from heedful.base.errors import UserError
 from heedful.data.builtin import english_spanish_grammar as grammar
-from heedful.data.builtin.english_spanish_alignment import GoldAlignment, align
 from heedful.data.builtin.english_spanish_draw import Draw
 from heedful.data.builtin.english_spanish_grammar import Pronoun, Sentence
 from heedful.data.builtin.english_spanish_lexicon import BE_ESTAR
@@ -42,15 +41,10 @@ def sentence_pairs(part: str, count: int, seed: int = 0) -> Iterator[tuple[str, 
     """
     if part not in PARTS:
         raise UserError(f"english-spanish has no part `{part}`. Its parts are train, valid and test.")
-    return ((text, grammar.spanish(sentence)) for text, sentence in islice(_sentences(part, seed), count))
+    return ((text, grammar.spanish(sentence)) for text, sentence in islice(sentences(part, seed), count))
 
 
-def gold_alignments(part: str, count: int, seed: int = 0) -> Iterator[GoldAlignment]:
-    """Yield the gold alignments of the pairs that `sentence_pairs` yields."""
-    return (align(sentence) for _, sentence in islice(_sentences(part, seed), count))
-
-
-def _sentences(part: str, seed: int) -> Iterator[tuple[str, Sentence]]:
+def sentences(part: str, seed: int = 0) -> Iterator[tuple[str, Sentence]]:
     """Yield the sentences of a part, each with its English text."""
     draw = Draw(f"english-spanish {part} {seed}")
     seen: set[str] = set()

@@ -16,7 +16,7 @@ import numpy as np
 from heedful.base.errors import UserError, counted
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
-from heedful.config.model.token_heads import ReaderModel
+from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.cache import Say, cache_folder, cached, key_of

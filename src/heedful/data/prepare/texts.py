@@ -16,7 +16,7 @@ from heedful.data.prepare.prepared import Prepared, contents_of
 from heedful.data.prepare.text_stores import TextStores, labels_in
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.cached import TokenizerTraining
-from heedful.data.tokenize.line_breaks import running_pieces
+from heedful.data.tokenize.encoding import running_pieces
 from heedful.data.tokenize.training_sample import described, evenly
 from heedful.data.tokenize.vocabularies import Vocabularies
 

@@ -13,7 +13,7 @@ import tokenizers
 from tokenizers import decoders
 
 from heedful.base.errors import UserError
-from heedful.data.tokenize.checks.checked_json import check_tokenizer_json
+from heedful.data.tokenize.checked_json import check_tokenizer_json
 from heedful.data.tokenize.tokenizer import (
     SPECIALS,
     UNKNOWN,

@@ -8,7 +8,7 @@ from itertools import compress
 import numpy as np
 
 from heedful.data.token_store import Ragged, id_type
-from heedful.data.tokenize.known_words import ID, KnownWords
+from heedful.data.tokenize.encoding import ID, KnownWords
 from heedful.data.tokenize.tokenizer import Tokenizer
 
 

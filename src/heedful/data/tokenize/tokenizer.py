@@ -16,7 +16,7 @@ from tokenizers import decoders
 
 from heedful.base.errors import UserError
 from heedful.base.files import is_unicode
-from heedful.data.tokenize.checks.checked_json import check_tokenizer_json
+from heedful.data.tokenize.checked_json import check_tokenizer_json
 
 PAD, BEGIN, END, UNKNOWN = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<s>", "</s>", "<unk>")  # in the order of their ids

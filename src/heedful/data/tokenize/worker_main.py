@@ -10,7 +10,7 @@ import sys
 from contextlib import suppress
 from typing import BinaryIO
 
-from heedful.data.tokenize.known_words import KnownWords
+from heedful.data.tokenize.encoding import KnownWords
 from heedful.data.tokenize.worker_protocol import (
     OUT_OF_MEMORY,
     encoded_frame,

@@ -19,11 +19,9 @@ from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say
 from heedful.data.corpora.pairs import Pair
-from heedful.doctor.corpora.column_names import find_header
-from heedful.doctor.corpora.odd_characters import WIDTH, excerpt, find_odd_characters
-from heedful.doctor.corpora.pairs.shifted_lines import blocks, find_shift
-from heedful.doctor.corpora.pairs.swapped_sides import SideWords
+from heedful.doctor.corpora.aligned_sides import SideWords, blocks, find_shift
 from heedful.doctor.corpora.rows import Labels, Row, RowForm, form_of, read_rows, split_labels
+from heedful.doctor.corpora.text_faults import WIDTH, excerpt, find_header, find_odd_characters
 from heedful.doctor.findings import Finding, FindingKind, Part
 
 Hashes = NDArray[np.uint64]

@@ -16,16 +16,13 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from heedful.config.model.any import AnyModel
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
-from heedful.config.model.encoders import TransformerEncoderTable
-from heedful.config.model.letters import RecurrentLettersTable
-from heedful.config.model.token_heads import ReaderModel, TaggerModel
+from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
+from heedful.config.model.encoders import RecurrentLettersTable, TransformerEncoderTable
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.doctor.estimates.epoch_plan import PlannedBatch, plan_epoch
+from heedful.doctor.estimates.plan import PlannedBatch, plan_epoch
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import set_precision
 from heedful.training.objectives import Objective

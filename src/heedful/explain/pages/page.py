@@ -1,6 +1,7 @@
 """The explorer: explanations of one or several texts as a page in one file."""
 
 import base64
+import zlib
 from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import Any, Final
@@ -13,11 +14,9 @@ from heedful.base.errors import UserError
 from heedful.base.trees import read_tree
 from heedful.explain.explanation import Array, Explanation
 from heedful.explain.gates import GateValues
-from heedful.explain.pages.beam_tree import beam_svg
-from heedful.explain.pages.parse_tree import parse_svg
+from heedful.explain.pages.trees import beam_svg, parse_svg
 from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.html import write_page
-from heedful.pages.packing import pack
 
 _TITLES: Final = {
     "translate": "How a translation came about",
@@ -124,3 +123,28 @@ def _png(pixels: NDArray[np.uint8]) -> bytes:
     written = BytesIO()
     Image.fromarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels).save(written, "PNG", optimize=True)
     return written.getvalue()
+
+
+# --- arrays as text in a page: rounded to 8 or 16 bits, deflated, written as base64 -----------------------------------
+
+
+_MOST_EXACT: Final = 2_000_000  # numbers of an array that is kept in 16 bits
+
+
+def pack(values: NDArray[np.floating[Any]]) -> dict[str, Any]:
+    """Return an array for `weights.js`: its shape, the range of its values, and the packed codes.
+
+    16 bits are the range in equal steps, 8 bits in steps that grow from the least value on: code = 255 sqrt(share).
+    """
+    low, high = min(0.0, float(values.min(initial=0))), max(1.0, float(values.max(initial=1)))
+    shares = (values.astype(np.float64) - low) / (high - low)
+    if values.size <= _MOST_EXACT:
+        bits, codes = 16, np.round(65535 * shares).astype("<u2")
+    else:
+        bits, codes = 8, np.round(255 * np.sqrt(shares)).astype("u1")
+    return {
+        "shape": list(values.shape),
+        "range": [low, high],
+        "bits": bits,
+        "packed": base64.b64encode(zlib.compress(codes.tobytes(), 6)).decode(),
+    }

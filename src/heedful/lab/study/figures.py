@@ -8,8 +8,7 @@ from typing import Any, Final
 from heedful.lab.study.definition import BASE
 from heedful.lab.study.tables import score_label, spread_text, table, verdict
 from heedful.pages.charts.axes import Axis
-from heedful.pages.charts.colours import SERIES
-from heedful.pages.charts.drawing import escape
+from heedful.pages.charts.drawing import SERIES, escape
 from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.charts.intervals import interval_chart
 from heedful.pages.charts.lines import Band, Series, line_chart

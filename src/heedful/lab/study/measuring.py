@@ -7,8 +7,8 @@ from typing import Any, Final, cast
 
 from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
-from heedful.doctor.estimates.epoch_plan import flop_per_update, plan_epoch
 from heedful.doctor.estimates.flops import count_parameters
+from heedful.doctor.estimates.plan import flop_per_update, plan_epoch
 from heedful.metrics.edits import first_variant
 from heedful.metrics.scores import ItemScores, Score, percent_of_sums
 from heedful.metrics.summed_metrics import METRICS, MetricName, Scoring, build_metric

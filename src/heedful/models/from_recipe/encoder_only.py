@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from heedful.base.label_schemes import allowed_transitions, scheme_of
 from heedful.config.model.any import AnyEncoder
 from heedful.config.model.attention import AnyPool
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
 from heedful.config.model.encoders import (
     BagEncoderTable,
     HierarchicalEncoderTable,
@@ -19,7 +18,6 @@ from heedful.config.model.encoders import (
 )
 from heedful.config.model.images import ImageClassifierModel
 from heedful.config.model.language import LanguageModelTable
-from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.models.from_recipe.attention import build_alignment, build_distance, build_distribution
 from heedful.models.from_recipe.depth import scale_initial_weights
 from heedful.models.from_recipe.language import init_language, language_decoder

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from torch import nn
 
-from heedful.config.model.letters import AnyLetters, ConvolutionalLettersTable, RecurrentLettersTable
+from heedful.config.model.encoders import AnyLetters, ConvolutionalLettersTable, RecurrentLettersTable
 from heedful.data.prepare.letters import LETTERS
 from heedful.models.from_recipe.recurrent import letters_stack
 from heedful.nn.layers.embedding import Embedding, make_table

@@ -7,13 +7,11 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from heedful.config.model.any import AnyModel
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
 from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.mixed import CaptionerModel, MixedModel, PairModel
 from heedful.config.model.recurrent import RecurrentModel
-from heedful.config.model.token_heads import ReaderModel, TaggerModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -6,9 +6,8 @@ from typing import Final, assert_never
 import torch
 from torch import nn
 
-from heedful.config.model.encoders import RecurrentEncoderTable
+from heedful.config.model.encoders import RecurrentEncoderTable, RecurrentLettersTable
 from heedful.config.model.language import RecurrentDecoderTable
-from heedful.config.model.letters import RecurrentLettersTable
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.models.from_recipe.attention import build_alignment, build_distance, build_distribution
 from heedful.models.recurrent.decoder import EachSentence, EachToken, RecurrentDecoder

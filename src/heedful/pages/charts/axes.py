@@ -4,8 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from heedful.pages.charts.colours import paint
-from heedful.pages.charts.drawing import label, number
+from heedful.pages.charts.drawing import label, number, paint
 
 
 @dataclass(frozen=True)

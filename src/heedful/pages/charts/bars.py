@@ -4,9 +4,17 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 
 from heedful.pages.charts.axes import Axis, drawable, tick_label, x_axis, y_axis
-from heedful.pages.charts.colours import paint, series_role
-from heedful.pages.charts.drawing import escape, heading, image, label, number, text_width
-from heedful.pages.charts.legend import draw_legend
+from heedful.pages.charts.drawing import (
+    draw_legend,
+    escape,
+    heading,
+    image,
+    label,
+    number,
+    paint,
+    series_role,
+    text_width,
+)
 
 Interval = tuple[float, float]
 

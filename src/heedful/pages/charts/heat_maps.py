@@ -1,6 +1,9 @@
 """Heat maps: a matrix as coloured cells, with names or numbers along its sides."""
 
+import base64
 import math
+import struct
+import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -8,9 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.pages.charts.axes import Axis, tick_label, x_axis
-from heedful.pages.charts.colours import MISSING, colour_of, paint
-from heedful.pages.charts.drawing import heading, image, label, number, text_width
-from heedful.pages.charts.raster import image_of_shares
+from heedful.pages.charts.drawing import (
+    MISSING,
+    channels_of,
+    colour_of,
+    heading,
+    image,
+    label,
+    number,
+    paint,
+    text_width,
+)
 
 Values = NDArray[np.floating[Any]]
 _DRAWN_CELLS: Final = 6_000  # more become the pixels of one image
@@ -154,3 +165,30 @@ def _scale(x: float, y: float, height: float, least: float, reach: float) -> Ite
     yield f'<g style="filter:var(--heat-filter,none)">{"".join(bars)}</g>'
     for edge, place in ((reach, y + 9), (low * reach, y + height)):
         yield label(x + _BAR + 5, place, tick_label(float(f"{edge:.3g}")), role="soft", size=11)
+
+
+# --- many small cells as one image within an SVG: a PNG of 256 colours, which every browser draws ---------------------
+
+
+_MIDDLE = 127  # code of 0; 0 is -1 and 254 is 1; 255 is not a number
+
+
+def image_of_shares(shares: NDArray[np.floating[Any]]) -> str:
+    """Return the address of an image whose pixels are the colours of shares from -1 to 1: rows x columns."""
+    known = np.where(np.isfinite(shares), shares, 0)
+    codes = np.round(_MIDDLE + _MIDDLE * np.clip(known, -1, 1)).astype(np.uint8)
+    codes[~np.isfinite(shares)] = 255
+    palette = bytes(channel for code in range(255) for channel in channels_of(code / _MIDDLE - 1))
+    png = _png(codes, palette + bytes.fromhex(MISSING[1:]))
+    return "data:image/png;base64," + base64.b64encode(png).decode()
+
+
+def _png(codes: NDArray[np.uint8], palette: bytes) -> bytes:
+    """Return a PNG of palette indices, each row stored as it is."""
+    height, width = codes.shape
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), codes], axis=1)  # 0: no filter
+    header = struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"PLTE", palette), (b"IDAT", zlib.compress(rows.tobytes(), 9)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data)) for name, data in chunks
+    )

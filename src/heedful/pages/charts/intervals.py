@@ -4,8 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 
 from heedful.pages.charts.axes import Axis, x_axis
 from heedful.pages.charts.bars import Interval
-from heedful.pages.charts.colours import paint
-from heedful.pages.charts.drawing import escape, heading, image, label, number, text_width
+from heedful.pages.charts.drawing import escape, heading, image, label, number, paint, text_width
 
 _ROW = 27.0
 

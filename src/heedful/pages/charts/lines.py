@@ -7,9 +7,18 @@ from itertools import groupby
 from typing import Final
 
 from heedful.pages.charts.axes import Axis, tick_label, x_axis, y_axis
-from heedful.pages.charts.colours import dashes, paint, series_role
-from heedful.pages.charts.drawing import escape, heading, image, label, number, text_width
-from heedful.pages.charts.legend import draw_legend
+from heedful.pages.charts.drawing import (
+    dashes,
+    draw_legend,
+    escape,
+    heading,
+    image,
+    label,
+    number,
+    paint,
+    series_role,
+    text_width,
+)
 
 _MARKED: Final = 40  # points of a series that are marked one by one
 

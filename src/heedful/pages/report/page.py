@@ -7,11 +7,9 @@ from typing import Any, Final
 from heedful.base.errors import counted
 from heedful.pages.charts.drawing import escape
 from heedful.pages.html import write_page
-from heedful.pages.report.curves import Figure, figures
-from heedful.pages.report.layers import layer_figures
+from heedful.pages.report.curves import Figure, figures, layer_figures
 from heedful.pages.report.record import RunRecord, run_names
-from heedful.pages.report.samples import samples_section
-from heedful.pages.report.tables import facts_table, recipe_section, values_section
+from heedful.pages.report.tables import facts_table, recipe_section, samples_section, values_section
 from heedful.pages.report.test_sets import EvaluatedCorpus, tests_section
 
 PAGE: Final = "report.html"

@@ -7,7 +7,7 @@ from typing import Self, Unpack, overload
 
 from heedful.base.arguments import check_flag, check_one_each, check_path, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
-from heedful.config.model.token_heads import ReaderModel
+from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from heedful.config.model.token_heads import ReaderModel
+from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.batch_layout import CPU_MULTIPLE

@@ -9,7 +9,7 @@ import torch
 
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.model.token_heads import ReaderModel
+from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from heedful.base.progress import ShowProgress, show_nothing
-from heedful.config.model.token_heads import ReaderModel
+from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.questions.question import Question
 from heedful.data.corpora.questions.reading import read_questions

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from heedful.base.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import ClassifierModel
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import labels_of_row, read_rows

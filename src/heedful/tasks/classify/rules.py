@@ -5,8 +5,7 @@ from typing import Any, Final
 from heedful.config.corpora.any import SPLITS, AnyCorpus
 from heedful.config.corpora.texts import RowTexts
 from heedful.config.model.any import AnyModel
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import BertModel, ClassifierModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.section import merge_tables
 from heedful.config.tables import Tables, model_of

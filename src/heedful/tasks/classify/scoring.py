@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of

@@ -13,7 +13,7 @@ from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.attention import SEVERAL_PLACES
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import ClassifierModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from heedful.base.progress import ShowProgress, show_nothing
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import ClassifierModel
 from heedful.config.tables import model_of
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore

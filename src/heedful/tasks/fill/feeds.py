@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from heedful.base.errors import UserError
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.batch_layout import CPU_MULTIPLE

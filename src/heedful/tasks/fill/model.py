@@ -15,7 +15,7 @@ from heedful.base.arguments import check_one_each, check_path, check_several, ch
 from heedful.base.errors import UserError
 from heedful.base.packed import Packed
 from heedful.config.corpora.texts import JsonlTexts
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool

@@ -4,7 +4,7 @@ from typing import Final
 
 from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.texts import TEXTS, PlainTexts
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
 from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts

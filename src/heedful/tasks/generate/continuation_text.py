@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from heedful.data.tokenize.line_breaks import restore_breaks, sign_of
+from heedful.data.tokenize.encoding import restore_breaks, sign_of
 from heedful.data.tokenize.tokenizer import Tokenizer
 
 _BEFORE: Final = 8  # tokens of a prompt that decide how its continuation is joined to it

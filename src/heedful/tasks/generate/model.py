@@ -17,7 +17,7 @@ from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
 from heedful.data.prepare.text_stores import is_whole_file
 from heedful.data.text_form import TextForm
-from heedful.data.tokenize.line_breaks import encode_running_text
+from heedful.data.tokenize.encoding import encode_running_text
 from heedful.data.tokenize.tokenizer import BEGIN, END, UNKNOWN
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import ProgressCallback

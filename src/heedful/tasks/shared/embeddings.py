@@ -27,7 +27,7 @@ from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.prepare.document_pieces import document_of, document_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.line_breaks import encode_running_text
+from heedful.data.tokenize.encoding import encode_running_text
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder

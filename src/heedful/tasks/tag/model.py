@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heedful.base.arguments import check_path, check_several, check_text, check_whole
 from heedful.base.errors import UserError
-from heedful.config.model.token_heads import TaggerModel
+from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows

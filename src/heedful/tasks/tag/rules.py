@@ -5,8 +5,7 @@ from typing import Final
 from heedful.config.corpora.any import SPLITS, AnyCorpus
 from heedful.config.corpora.texts import ConllTexts, RowTexts
 from heedful.config.model.any import AnyModel
-from heedful.config.model.bert import BertModel
-from heedful.config.model.token_heads import TaggerModel
+from heedful.config.model.encoder_only import BertModel, TaggerModel
 from heedful.config.section import merge_tables
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules

@@ -9,8 +9,8 @@ import torch
 
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.model.letters import RecurrentLettersTable
-from heedful.config.model.token_heads import TaggerModel
+from heedful.config.model.encoder_only import TaggerModel
+from heedful.config.model.encoders import RecurrentLettersTable
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of

@@ -1,13 +1,16 @@
 """Optimizers by name, with PyTorch's fused kernels where it has them."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, assert_never
+from typing import Any, Literal, assert_never
 
 import torch
 from torch import nn
 
-from heedful.base.errors import UserError
+from heedful.base.errors import UserError, counted
 from heedful.config.train.optimizers import Adagrad, Adam, AdamW, AnyOptimizer, Muon, RAdam, RmsProp, Sgd
+from heedful.models.networks import LanguageModel, reader_of
+from heedful.models.transformer.decoder import TransformerDecoder
+from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.layers.embedding import outer_parameters
 from heedful.training.optimizers.moving_average import AVERAGE
 from heedful.training.optimizers.muon import MuonWithAdamW
@@ -102,3 +105,50 @@ def _groups(parameters: list[nn.Parameter], scales: Scales, **options: float) ->
         {"params": [p for p in parameters if scales.get(p, 1.0) == share], "rate_scale": share, **options}
         for share in shares
     ]
+
+
+# --- which layers of an encoder are trained, and how fast: freezing, and learning rates that decay from the top -------
+
+
+def layer_scales(model: nn.Module, decay: float) -> Scales:
+    """Return rates by which a layer learns `decay` times as fast as the layer above it      Howard and Ruder 2018, 3.2
+
+    A head on top of the encoder has the full rate, the last block `decay` times that rate, the embedding the lowest.
+    """
+    if decay == 1:
+        return {}
+    depths = _by_depth(_encoder(model, "train.layer_decay"))
+    return {parameter: decay**height for height, part in enumerate(reversed(depths), start=1) for parameter in part}
+
+
+def freeze(model: nn.Module, what: Literal["encoder"] | int | None) -> None:
+    """Exclude weights from training: the whole encoder, or its embedding and its first `what` blocks."""
+    if what is None:
+        return
+    depths = _by_depth(_encoder(model, "train.freeze"))
+    if what != "encoder" and what >= len(depths):
+        raise UserError(
+            f"`train.freeze` is {what}, but the encoder has {counted(len(depths) - 1, 'layer')}: use a smaller "
+            'number, or "encoder" for all of it.'
+        )
+    for part in depths if what == "encoder" else depths[: what + 1]:
+        for parameter in part:
+            parameter.requires_grad_(False)
+
+
+def _encoder(model: nn.Module, key: str) -> TransformerEncoder | TransformerDecoder:
+    encoder = None if isinstance(model, LanguageModel) else reader_of(model)
+    if not isinstance(encoder, TransformerEncoder | TransformerDecoder):
+        raise UserError(f"`{key}` needs a Transformer encoder, which this model does not have: leave it out.")
+    return encoder
+
+
+def _by_depth(encoder: TransformerEncoder | TransformerDecoder) -> list[list[nn.Parameter]]:
+    """Return the parameters of the embedding, then of each block; a final norm belongs to the last block.
+
+    Markers of the embedding are new, as a head is.
+    """
+    embedding = [weight for weight in encoder.embedding.parameters() if weight is not encoder.embedding.markers]
+    parts = [embedding, *(list(block.parameters()) for block in encoder.blocks)]
+    parts[-1] += encoder.final.parameters()
+    return parts

@@ -1,9 +1,9 @@
 """The gold alignments of the english-spanish generator."""
 
+from benchmarks.shared.gold_alignments import align, gold_alignments
 from tests.unit.data.builtin.english_spanish_sentences import many, one, says
 
-from heedful.data.builtin.english_spanish import gold_alignments, sentence_pairs
-from heedful.data.builtin.english_spanish_alignment import align
+from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.data.builtin.english_spanish_grammar import ME, THE
 
 COUNT = 1500

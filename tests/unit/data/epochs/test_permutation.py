@@ -4,7 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from heedful.data.epochs.permutation import Permutation, random_order
+from heedful.data.epochs.plan import Permutation, random_order
 
 
 def order(size: int, seed: int) -> list[int]:

@@ -224,7 +224,7 @@ def test_a_process_knows_how_many_share_the_room_for_words() -> None:
         commands: list[Any] = [process.args for process in made.processes]
         assert [command[-1] for command in commands] == ["3"] * 3
     program = (
-        "from heedful.data.tokenize.known_words import KnownWords; "
+        "from heedful.data.tokenize.encoding import KnownWords; "
         "from heedful.data.tokenize.worker_main import main; main(); print(KnownWords.sharers)"
     )
     command = [sys.executable, "-c", program, "2", "3"]

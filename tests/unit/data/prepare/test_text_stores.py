@@ -19,7 +19,7 @@ from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.prepare.prepared import Contents
 from heedful.data.prepare.text_stores import TextStores, counts_of, labels_in
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.known_words import KnownWords
+from heedful.data.tokenize.encoding import KnownWords
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 

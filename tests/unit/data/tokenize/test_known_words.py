@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.shared.examples import examples
 
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
-from heedful.data.tokenize.known_words import ID, KnownWords
+from heedful.data.tokenize.encoding import ID, KnownWords
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 

@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 from tests.shared.examples import examples
 
 from heedful.config.tokenizer import ByteBpe, Characters, Words
-from heedful.data.tokenize.known_words import KnownWords
-from heedful.data.tokenize.line_breaks import encode_running, restore_breaks, running_pieces
+from heedful.data.tokenize.encoding import KnownWords, encode_running, restore_breaks, running_pieces
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 

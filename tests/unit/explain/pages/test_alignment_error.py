@@ -1,9 +1,9 @@
 """The alignment error rate."""
 
 import pytest
+from benchmarks.shared.alignment_error import LinkCounts, add_up, count_links
 
 import heedful
-from heedful.explain.pages.alignment_error import LinkCounts, add_up, count_links
 
 SURE, POSSIBLE = {(0, 0), (1, 2)}, {(0, 0), (1, 2), (2, 1)}
 

@@ -3,7 +3,7 @@
 from xml.etree import ElementTree
 
 from heedful.base.trees import read_tree
-from heedful.explain.pages.parse_tree import parse_svg
+from heedful.explain.pages.trees import parse_svg
 
 SVG = "{http://www.w3.org/2000/svg}"
 TREE = read_tree("(S (NP (DT a) (NN <dog>&)) (VP (VBZ barks) (ADVP (RB now))))", "here")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import heedful
-from heedful.explain.pages.vector_map import map_page, map_svg, map_vectors
+from heedful.explain.pages.images import map_page, map_svg, map_vectors
 
 
 def test_a_flat_cloud_keeps_all_its_distances() -> None:

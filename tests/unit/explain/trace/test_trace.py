@@ -14,8 +14,7 @@ import heedful
 from heedful.base.packed import Packed
 from heedful.explain.trace.attention import AttentionTrace, trace_attention
 from heedful.explain.trace.cells import trace_cell
-from heedful.explain.trace.page import attention_page, cell_page
-from heedful.explain.trace.shown import show_attention, show_cell
+from heedful.explain.trace.display import attention_page, cell_page, show_attention, show_cell
 from heedful.models.recurrent.encoder import RecurrentEncoder
 
 BUNDLES = Path(__file__).parents[3] / "golden/bundles"

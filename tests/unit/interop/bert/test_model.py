@@ -19,7 +19,7 @@ from transformers import BertModel as TheirBertModel
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.texts import PlainTexts
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.interop.bert import read_bert
 from heedful.interop.model_folder import open_folder

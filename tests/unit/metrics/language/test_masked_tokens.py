@@ -1,4 +1,4 @@
-"""`heedful.metrics.language.masked_tokens`: sums over masked tokens and pairs, against a loop over single inputs."""
+"""`heedful.metrics.language`: sums over masked tokens and pairs, against a loop over single inputs."""
 
 from dataclasses import replace
 
@@ -6,13 +6,12 @@ import pytest
 import torch
 
 from heedful.base.packed import Packed
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.token_store import TokenStore
-from heedful.metrics.language.masked_tokens import MaskedPredictions, predict_masked
-from heedful.metrics.language.perplexity import Likelihood
+from heedful.metrics.language import Likelihood, MaskedPredictions, predict_masked
 from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel
 

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
-from heedful.config.model.bert import BertModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.model.transformer import TransformerModel
 from heedful.models.from_recipe.depth import decoder_scales, encoder_scales

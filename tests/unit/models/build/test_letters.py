@@ -8,8 +8,7 @@ import torch
 from pydantic import TypeAdapter, ValidationError
 
 from heedful.base.packed import Packed
-from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEncoderTable
-from heedful.config.model.letters import AnyLetters
+from heedful.config.model.encoders import AnyLetters, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.data.prepare.letters import letters_of
 from heedful.models.from_recipe.letters import build_letters
 from heedful.models.from_recipe.recurrent import lone_encoder

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from tests.unit.pages.report.conftest import GOLDEN, WriteRun, logged, validated
 
-from heedful.pages.report.curves import figures, thin
-from heedful.pages.report.layers import layer_figures
+from heedful.pages.report.curves import figures, layer_figures, thin
 from heedful.pages.report.page import report_page
 from heedful.pages.report.record import read_run, read_runs
 

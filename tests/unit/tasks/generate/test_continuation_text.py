@@ -5,7 +5,7 @@ import random
 import pytest
 
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
-from heedful.data.tokenize.line_breaks import encode_running_text, running_pieces
+from heedful.data.tokenize.encoding import encode_running_text, running_pieces
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.tasks.generate.continuation_text import ContinuationText, unspellable

@@ -22,8 +22,7 @@ from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.instruments import steps
-from heedful.training.instruments.distances import DISTANCES, gradient_distances
-from heedful.training.instruments.instruments import Instruments
+from heedful.training.instruments.instruments import DISTANCES, Instruments, gradient_distances
 from heedful.training.instruments.parts import layer_of, weight_parts
 from heedful.training.instruments.probe import attention_entropies, entropy_of, probe_batch
 from heedful.training.instruments.steps import BINS, ROW, StepMeter

@@ -8,15 +8,13 @@ import torch
 from torch import Tensor, nn
 
 from heedful.base.errors import UserError
-from heedful.config.model.bert import BertModel
-from heedful.config.model.classifier import ClassifierModel
+from heedful.config.model.encoder_only import BertModel, ClassifierModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
 from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model
 from heedful.models.from_recipe.network import build_model
 from heedful.training.objectives import Sums
-from heedful.training.optimizers.build import build_optimizer
-from heedful.training.optimizers.layers import freeze, layer_scales
+from heedful.training.optimizers.build import build_optimizer, freeze, layer_scales
 from heedful.training.updates import EagerUpdates
 
 TINY = {"width": 8, "heads": 2, "layers": 3, "inner": 8, "dropout": 0.0}

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.interop.marian_folders import ENGLISH, spm
 from tokenizers import normalizers
 
-from heedful.data.tokenize.checks.character_map import check_character_map
+from heedful.data.tokenize.checked_json import check_character_map
 from heedful.interop.sentencepiece_file import read_sentencepiece
 
 

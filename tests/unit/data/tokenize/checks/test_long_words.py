@@ -1,6 +1,6 @@
 """Words that are too long for the trainer of a tokenizer."""
 
-from heedful.data.tokenize.checks.long_words import LONGEST_WORD, ShortenedWords
+from heedful.data.tokenize.cached import LONGEST_WORD, ShortenedWords
 
 
 def test_of_a_long_word_or_run_of_spaces_the_beginning_is_kept_and_counted() -> None:

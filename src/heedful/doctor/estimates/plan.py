@@ -1,10 +1,12 @@
 """The micro-batches of a run's first epoch and their lengths, whatever the task."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from heedful.config.model.mixed import PairModel
@@ -57,3 +59,50 @@ def _lengths(feed: TrainingFeed[Any], planned: Any) -> tuple[Lengths, ...]:
     if isinstance(feed, RowFeed):
         return tuple(feed.collator.costs(feed.stores, planned))
     return (planned.lengths,)  # stretches of documents know their lengths
+
+
+# --- measures how fast a device multiplies matrices: the upper bound for the speed of training ------------------------
+
+
+_SIZES: Final = {"cpu": 1024, "cuda": 8192}  # large enough to keep the device busy
+_SECONDS: Final = 0.3
+
+
+def measure_matrix_rate(device: torch.device, precision: torch.dtype) -> float:
+    """Return the operations per second of a square matrix product, the best over a third of a second."""
+    size = _SIZES[device.type]
+    left = torch.randn(size, size, device=device).to(precision)
+    best, began = time_matrix_product(left), time.perf_counter()
+    while time.perf_counter() - began < _SECONDS:
+        best = min(best, time_matrix_product(left))
+    return 2 * size**3 / best
+
+
+def time_matrix_product(matrix: torch.Tensor) -> float:
+    """Return the seconds that one product of a square matrix with itself takes."""
+    _wait_for(matrix.device)
+    began = time.perf_counter()
+    matrix @ matrix
+    _wait_for(matrix.device)
+    return time.perf_counter() - began
+
+
+def _wait_for(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+# --- what a whole run would take, as a few real steps tell it ---------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """An estimate for a whole run."""
+
+    parameters: int  # number of parameters
+    tokens_per_second: float
+    updates: int  # number of updates of the run
+    seconds: float  # duration of the run
+    epochs: float  # number of epochs of the run
+    checkpoint_bytes: int  # disk space of the run's checkpoints and bundles
+    peak_gpu_bytes: int | None  # None on a CPU

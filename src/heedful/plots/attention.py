@@ -8,10 +8,13 @@ import torch
 from torch import Tensor
 
 from heedful.base.errors import UserError, suggestion
+from heedful.explain.explanation import Explanation
+from heedful.explain.pages.images import by_words
 from heedful.nn.alignments.distributions import DISTRIBUTIONS, Distribution
 from heedful.pages.charts.bars import bar_chart
+from heedful.pages.charts.drawing import join_panels
+from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.charts.lines import Series, line_chart
-from heedful.pages.charts.panels import join_panels
 
 DRAWN: Final = tuple(
     name for name, kind in DISTRIBUTIONS.items() if not kind.needs_distance and name != "learned_entmax"
@@ -55,3 +58,22 @@ def draw_distributions(names: Sequence[str], scores: Sequence[float], alpha: flo
 
 def _shown(name: str, alpha: float) -> str:
     return f"entmax, alpha {alpha:g}" if name == "entmax" else name
+
+
+# --- the alignment matrix of a translation: Bahdanau et al. 2015, figure 3 --------------------------------------------
+
+
+def draw_alignment(found: Explanation) -> str:
+    """Draw how much each word of a translation attends to each word of the source; dots are the greatest weights."""
+    if found.alignment is None:
+        raise UserError("This model has no attention over a source, so no alignment: choose one that has it.")
+    rows, columns = found.sequences["output"], found.sequences["source"]
+    words = by_words(found.alignment, rows, columns)
+    return heat_map(
+        words,
+        title="Alignment",
+        row_names=rows.texts,
+        column_names=columns.texts,
+        dots=[(row, int(column)) for row, column in enumerate(words.argmax(axis=1))],
+        description=f"Weights of the words of `{found.text}` in its translation `{found.output}`.",
+    )

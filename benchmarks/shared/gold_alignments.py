@@ -6,11 +6,13 @@ of each language says a unit, and possible where several do (did see - vieron), 
 the other leaves to its neighbours (I see - veo; the personal a).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import NamedTuple
 
 from heedful.data.builtin import english_spanish_grammar as grammar
+from heedful.data.builtin.english_spanish import sentences
 from heedful.data.builtin.english_spanish_grammar import Clause, NounPhrase, Preposition, Pronoun, Sentence, Subject
 
 Link = tuple[int, int]  # index of the English word, index of the Spanish word
@@ -38,6 +40,11 @@ class _Word:
 
 
 _Words = list[_Word]
+
+
+def gold_alignments(part: str, count: int, seed: int = 0) -> Iterator[GoldAlignment]:
+    """Yield the gold alignments of the pairs that `english_spanish.sentence_pairs` yields."""
+    return (align(sentence) for _, sentence in islice(sentences(part, seed), count))
 
 
 def align(sentence: Sentence) -> GoldAlignment:

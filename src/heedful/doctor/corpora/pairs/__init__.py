@@ -1,1 +1,0 @@
-"""Checks of pairs of texts: lines that are shifted, sides that are swapped."""
