@@ -138,7 +138,30 @@ def find_token_problems(pieces: TokenStatistics) -> Iterator[Finding]:
         for vocabulary in pieces.vocabularies:
             yield from _vocabulary_findings(vocabulary)
     for dropped in pieces.dropped:
-        yield from _dropped_findings(dropped)
+        counts = {"empty": dropped.empty, "too long": dropped.too_long, "ratio": dropped.ratio, "line": dropped.line}
+        lost = sum(counts.values())
+        total = dropped.kept + lost
+        if lost >= _DROPPED_WARNING * total:
+            reasons = ", ".join(f"{count:,} for {_REASONS[reason]}" for reason, count in counts.items() if count)
+            yield Finding(
+                "problem" if lost >= _DROPPED_PROBLEM * total else "warning",
+                "dropped",
+                "train",
+                f"dropped: {lost:,} of {total:,} ({lost / total:.1%}), {reasons}",
+                "Raise the limit, or split long lines into sentences.",
+                corpus=dropped.corpus,
+                count=lost,
+            )
+        elif dropped.line:
+            yield Finding(
+                "note",
+                "dropped",
+                "train",
+                f"dropped: {dropped.line:,} of {total:,} for `data.max_line`",
+                "Such a line is rarely text: look at it, split it, or raise the limit.",
+                corpus=dropped.corpus,
+                count=dropped.line,
+            )
 
 
 def _vocabulary_findings(vocabulary: VocabularyUse) -> Iterator[Finding]:
@@ -159,33 +182,6 @@ def _vocabulary_findings(vocabulary: VocabularyUse) -> Iterator[Finding]:
             f"{vocabulary.hardly:,} of {vocabulary.learned:,} learned pieces of the vocabulary{of} are used fewer than "
             f"{RARE} times",
             f"Lower `{vocabulary.key}`: rare pieces are hardly learned.",
-        )
-
-
-def _dropped_findings(dropped: DroppedPairs) -> Iterator[Finding]:
-    counts = {"empty": dropped.empty, "too long": dropped.too_long, "ratio": dropped.ratio, "line": dropped.line}
-    lost = sum(counts.values())
-    total = dropped.kept + lost
-    if lost >= _DROPPED_WARNING * total:
-        reasons = ", ".join(f"{count:,} for {_REASONS[reason]}" for reason, count in counts.items() if count)
-        yield Finding(
-            "problem" if lost >= _DROPPED_PROBLEM * total else "warning",
-            "dropped",
-            "train",
-            f"dropped: {lost:,} of {total:,} ({lost / total:.1%}), {reasons}",
-            "Raise the limit, or split long lines into sentences.",
-            corpus=dropped.corpus,
-            count=lost,
-        )
-    elif dropped.line:
-        yield Finding(
-            "note",
-            "dropped",
-            "train",
-            f"dropped: {dropped.line:,} of {total:,} for `data.max_line`",
-            "Such a line is rarely text: look at it, split it, or raise the limit.",
-            corpus=dropped.corpus,
-            count=dropped.line,
         )
 
 

@@ -31,20 +31,16 @@ def write_image(svg: str, output: Path, title: str, lead: str) -> None:
         case ".html":
             made = static_page(title, lead, f"<section><figure class='figure'>{svg}</figure></section>").encode()
         case ".png":
-            made = _as_png(svg, output)
+            # A PNG with two pixels for each of the image's.
+            done = subprocess.run(
+                [_CONVERTER, "--zoom", "2", "--unlimited"], input=svg.encode(), capture_output=True, check=False
+            )
+            if done.returncode:
+                said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+                raise UserError(
+                    f"{output}: {_CONVERTER} could not draw the image ({said}): write {output.with_suffix('.svg')}."
+                )
+            made = done.stdout
         case _:
             made = themed(svg).encode()
     write_bytes(output, made)
-
-
-def _as_png(svg: str, output: Path) -> bytes:
-    """Return a PNG with two pixels for each of the image's."""
-    done = subprocess.run(
-        [_CONVERTER, "--zoom", "2", "--unlimited"], input=svg.encode(), capture_output=True, check=False
-    )
-    if done.returncode:
-        said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
-        raise UserError(
-            f"{output}: {_CONVERTER} could not draw the image ({said}): write {output.with_suffix('.svg')}."
-        )
-    return done.stdout

@@ -133,7 +133,7 @@ def fish(verbs: Sequence[VerbWords]) -> str:
         "#   heedful completion fish > ~/.config/fish/completions/heedful.fish",
     ]
     for verb in verbs:
-        condition = _fish_condition(verb.path)
+        condition = "; and ".join(f"__fish_seen_subcommand_from {name}" for name in verb.path)
         below = [other for other in verbs if other.path[:-1] == verb.path and other.path]
         hide = " ".join(name for name in verb.verbs)
         for other in below:
@@ -144,10 +144,6 @@ def fish(verbs: Sequence[VerbWords]) -> str:
         for option in verb.options:
             lines.append(_fish(condition or "__fish_use_subcommand", _fish_option(option)))
     return "\n".join(lines)
-
-
-def _fish_condition(path: tuple[str, ...]) -> str:
-    return "; and ".join(f"__fish_seen_subcommand_from {name}" for name in path)
 
 
 def _fish_option(option: OptionWords) -> list[str]:

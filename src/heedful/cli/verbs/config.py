@@ -28,7 +28,12 @@ def check(recipe: RecipeArgument, overrides: SetOption = None) -> None:
     If it starts from an existing model, what it takes over from that model is checked too.
     """
     checked, missing = _with_start(load_recipe(recipe, overrides or []))
-    files = _data_files(checked)
+    files = []  # the names of the files of all corpora, each with the key that names it
+    for split in SPLITS:
+        corpora = getattr(checked.data, split)
+        for number, corpus in enumerate(corpora):
+            table = f"data.{split}.{number}" if len(corpora) > 1 else f"data.{split}"
+            files += [(f"{table}.{key}", name) for key, name in corpus.named_files()]
     faults = [f"`{key}`: {fault}" for key, name in files if (fault := _fault_of(name, checked.data.folder))]
     faults += [f"`train.start_from` names {missing}, which does not exist."] if missing else []
     if faults:
@@ -85,17 +90,6 @@ def _with_start(recipe: Recipe) -> tuple[Recipe, str]:
     from heedful.runs.fine_tuning import with_start  # importing torch takes seconds
 
     return with_start(recipe), ""
-
-
-def _data_files(recipe: Recipe) -> list[tuple[str, str]]:
-    """Return the names of the files of all corpora, each with the key that names it."""
-    found = []
-    for split in SPLITS:
-        corpora = getattr(recipe.data, split)
-        for number, corpus in enumerate(corpora):
-            table = f"data.{split}.{number}" if len(corpora) > 1 else f"data.{split}"
-            found += [(f"{table}.{key}", name) for key, name in corpus.named_files()]
-    return found
 
 
 def _fault_of(name: str, folder: str) -> str:

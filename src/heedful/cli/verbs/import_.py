@@ -23,7 +23,13 @@ def command(
 
     Nothing is downloaded or run.
     """
-    _refuse_hub_name(folder)
+    name = folder.as_posix()
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not folder.exists() and not folder.parent.exists():
+        local = folder.name
+        raise UserError(
+            f"{name} is not a folder. If it is the name of a model on the Hugging Face hub, download it first with "
+            f"`hf download {name} --local-dir {local}`, then `heedful import {local}`."
+        )
     from heedful.interop.importing import import_model  # importing torch takes seconds
 
     place = Path("runs") / folder.resolve().name if out is None else out
@@ -33,14 +39,3 @@ def command(
         print(json.dumps(made, ensure_ascii=False))
         return
     print(f"{folder} ({found.model_type}, {found.parameters:,} parameters) is now a model of Heedful in {place}")
-
-
-def _refuse_hub_name(folder: Path) -> None:
-    """Refuse the name of a model on the Hugging Face hub, and say how to download it."""
-    name = folder.as_posix()
-    if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not folder.exists() and not folder.parent.exists():
-        local = folder.name
-        raise UserError(
-            f"{name} is not a folder. If it is the name of a model on the Hugging Face hub, download it first with "
-            f"`hf download {name} --local-dir {local}`, then `heedful import {local}`."
-        )

@@ -1,7 +1,6 @@
 """`heedful tag MODEL [FILE|TEXT...]`: a label for every word."""
 
 import json
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -50,18 +49,13 @@ def command(
         from heedful.tasks.tag.model import load_tagger  # after the quick checks: importing torch takes seconds
 
         tagger = load_tagger(model, device, precision)
-    layout = _layout(as_json, tagger.labels)
+    spans = mark_spans(tagger.labels)
+    layout = (lambda found: _object(found, spans)) if as_json else _columns
     with line_writer(output) as write, line_progress("tagging", entries, output) as progress:
         for entry in entries:
             for found in tagger.stream(entry.lines(), ready=entry.ready, name=entry.name):
                 write(layout(found))
                 progress(1)
-
-
-def _layout(as_json: bool, labels: Sequence[str]) -> "Callable[[Tagging], str]":
-    """Choose how to write a sentence; objects have spans if the model's labels mark spans."""
-    spans = mark_spans(labels)
-    return (lambda found: _object(found, spans)) if as_json else _columns
 
 
 def _columns(found: "Tagging") -> str:

@@ -40,7 +40,7 @@ def command(
         _list()
         return
     found = find_item(item)
-    if set_ and not _takes_settings(found):
+    if set_ and not (found.arguments is not None and found.arguments.split()[0] in _SETTABLE):
         raise UserError(f"--set: {found.id} neither trains a recipe nor runs a study, so there is nothing to set.")
     print(f"{found.id}: {found.what}")
     print(f"verdict: {found.verdict}" + (f", {found.why}" if found.why else ""))
@@ -48,14 +48,14 @@ def command(
         settings = "".join(f" --set {shlex.quote(setting)}" for setting in set_ or ())
         print(f"command: {found.command}{settings}" if found.command else f"no command: {found.reason}")
     elif found.check is not None:
-        _check(found.check)
+        from heedful.texts.checks.table import CHECKS  # imports torch, which takes seconds
+
+        check = CHECKS[found.check]
+        print(f"computed: {check.__doc__}")
+        for line in check().lines():
+            print(line)
     else:
         _run(found, model, set_ or [])
-
-
-def _takes_settings(item: Item) -> bool:
-    """Whether the command of an item has --set for the recipes that it trains or measures."""
-    return item.arguments is not None and item.arguments.split()[0] in _SETTABLE
 
 
 def _list() -> None:
@@ -65,15 +65,6 @@ def _list() -> None:
             print(f"  {item.id:34} {item.verdict:19} {item.what}")
     counts = count_verdicts()
     print(f"{sum(counts.values())} items: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
-
-
-def _check(name: str) -> None:
-    from heedful.texts.checks.table import CHECKS  # imports torch, which takes seconds
-
-    check = CHECKS[name]
-    print(f"computed: {check.__doc__}")
-    for line in check().lines():
-        print(line)
 
 
 def _run(item: Item, model: Path, settings: Sequence[str]) -> None:

@@ -72,7 +72,10 @@ def command(
     if output is not None and not as_json and output.suffix != ".html":
         raise UserError(f"{output}: a page is a file that ends in .html: choose another name, or add --json.")
     if sees_images(model):
-        text = _image(text)
+        found = image_inputs([text])
+        if len(found) > 1:
+            raise UserError(f"{text} has {len(found):,} images, but one is traced: name its file.")
+        text = str(found[0])
     with messages.busy(f"loading {model}"):
         from heedful.explain.trace.attention import trace_attention
         from heedful.explain.trace.cells import trace_cell
@@ -97,14 +100,6 @@ def command(
     write_result((made or page or "\n".join(lines)).rstrip(), output)
     if page is not None and output is not None:
         messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
-
-
-def _image(given: str) -> str:
-    """Return the path of the one image that is traced."""
-    found = image_inputs([given])
-    if len(found) > 1:
-        raise UserError(f"{given} has {len(found):,} images, but one is traced: name its file.")
-    return str(found[0])
 
 
 def _explainer(loaded: Any, text: str, question: str | None, target: str | None) -> "Callable[[], Explanation]":

@@ -101,7 +101,7 @@ def _rows(part: str, unanswerable: float, seed: int) -> Iterator[Row]:
                 yield _ask_in_vain(events[number], other, kind, draw), text, (), None
             else:
                 start, end = places[number][kind]
-                yield _ask(events[number], kind, draw), text, (text[start:end],), start
+                yield draw.one(ASKED[kind]).format_map(events[number].words()), text, (text[start:end],), start
 
 
 def is_held_out(one: str, other: str) -> bool:
@@ -177,10 +177,6 @@ def _fill(pattern: str, event: Event) -> tuple[str, dict[str, tuple[int, int]]]:
         spans.setdefault(kind, (end - len(core), end))
         sentence += words[piece]
     return sentence[0].upper() + sentence[1:], spans
-
-
-def _ask(event: Event, kind: str, draw: _Draw) -> str:
-    return draw.one(ASKED[kind]).format_map(event.words())
 
 
 def _ask_in_vain(event: Event, other: Event, kind: str, draw: _Draw) -> str:

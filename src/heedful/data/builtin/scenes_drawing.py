@@ -57,7 +57,11 @@ def draw_scene(scene: Scene, size: int = 64) -> NDArray[np.uint8]:
     """Return the image of a scene: size x size x 3."""
     image = np.full((size, size, 3), BACKGROUND, np.float64)
     for thing in scene.things:
-        rows, columns = _window(thing, size)
+        # The rows and columns of pixels that a thing may cover.
+        cell = size / CELLS
+        reach = RADII[thing.size] * cell + 1
+        middles = (thing.row + 0.5 + thing.down) * cell, (thing.column + 0.5 + thing.right) * cell
+        rows, columns = (range(max(0, int(at - reach)), min(size, math.ceil(at + reach))) for at in middles)
         cover = _coverage(thing, size, rows, columns)[..., None]
         part = image[rows.start : rows.stop, columns.start : columns.stop]
         part += cover * (np.array(PAINT[thing.colour], np.float64) - part)
@@ -76,15 +80,6 @@ def _coverage(thing: Thing, size: int, rows: range, columns: range) -> Plane:
     downs, rights = np.array(rows) + 0.5 - middle_down, np.array(columns) + 0.5 - middle_right
     down, right = np.meshgrid(downs, rights, indexing="ij")
     return np.clip(0.5 - distance(thing.shape, down, right, RADII[thing.size] * cell), 0.0, 1.0)
-
-
-def _window(thing: Thing, size: int) -> tuple[range, range]:
-    """Return the rows and columns of pixels that a thing may cover."""
-    cell = size / CELLS
-    reach = RADII[thing.size] * cell + 1
-    middles = (thing.row + 0.5 + thing.down) * cell, (thing.column + 0.5 + thing.right) * cell
-    first, second = (range(max(0, int(at - reach)), min(size, math.ceil(at + reach))) for at in middles)
-    return first, second
 
 
 def distance(shape: str, down: Plane, right: Plane, radius: float) -> Plane:

@@ -94,7 +94,12 @@ def merge(symbols: Symbols, merges: Merges, share: float) -> tuple[Ids, Ids]:
         kept[at + 1] = False
         places = (np.cumsum(kept) - 1)[at]
         ids, words, hashes, ranks = ids[kept], words[kept], hashes[kept], ranks[kept]
-        _update_ranks(ids, words, ranks, places, merges)
+        # Look up the pairs on both sides of symbols that have changed.
+        lefts = np.concatenate((places, places[places > 0] - 1))
+        ranks[places] = _NONE
+        lefts = lefts[lefts + 1 < len(ids)]
+        lefts = lefts[words[lefts] == words[lefts + 1]]
+        ranks[lefts] = merges.ranks(ids[lefts], ids[lefts + 1])
         step += 1
     order = np.argsort(np.concatenate([part for part, _ in done]), kind="stable")
     both = (np.concatenate([part[which] for part in done])[order] for which in (1, 0))
@@ -107,15 +112,6 @@ def _first_ranks(ids: Ids, words: Ids, merges: Merges) -> Ids:
     inside = np.flatnonzero(words[:-1] == words[1:])
     ranks[inside] = merges.ranks(ids[inside], ids[inside + 1])
     return ranks
-
-
-def _update_ranks(ids: Ids, words: Ids, ranks: Ids, places: Ids, merges: Merges) -> None:
-    """Look up the pairs on both sides of symbols that have changed."""
-    lefts = np.concatenate((places, places[places > 0] - 1))
-    ranks[places] = _NONE
-    lefts = lefts[lefts + 1 < len(ids)]
-    lefts = lefts[words[lefts] == words[lefts + 1]]
-    ranks[lefts] = merges.ranks(ids[lefts], ids[lefts + 1])
 
 
 def _mix(values: Hashes) -> Hashes:

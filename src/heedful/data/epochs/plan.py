@@ -124,7 +124,11 @@ def shuffled(
 ) -> Iterator[Indices]:
     """Yield the rows of all stores as often as the weights say, in one random order, block by block."""
     occurrences = _occurrences(sizes, weights, random)
-    _refuse_empty(occurrences, sizes, weights, noun)
+    if not any(part.count for part in occurrences):
+        raise UserError(
+            f"An epoch would show no {noun}: `data.train` has {counted(sum(sizes), noun)} with weights "
+            f"{', '.join(f'{weight:g}' for weight in weights)}. Raise `weight`."
+        )
     return _blocks(occurrences, random)
 
 
@@ -235,16 +239,6 @@ def _cut(order: Indices, costs: Sequence[Counts], batch_tokens: int, max_sentenc
         end = max(start + 1, min(reach, start + most))
         yield order[start:end]
         start = end
-
-
-def _refuse_empty(
-    occurrences: Sequence[_Occurrences], sizes: Sequence[int], weights: Sequence[float], noun: str
-) -> None:
-    if not any(part.count for part in occurrences):
-        raise UserError(
-            f"An epoch would show no {noun}: `data.train` has {counted(sum(sizes), noun)} with weights "
-            f"{', '.join(f'{weight:g}' for weight in weights)}. Raise `weight`."
-        )
 
 
 def _refuse_over_budget(costs: Costs, sentences: int, batch_tokens: int, noun: str) -> None:

@@ -38,7 +38,12 @@ def check_tokenizer_json(data: bytes) -> None:
     for token in added:
         _check_number(token.get("id"))
     if model.get("type") == "WordPiece":
-        _check_word_length(model.get("max_input_chars_per_word", 0))
+        # Check the length up to which WordPiece splits words: its time grows with the cube of it.
+        length = model.get("max_input_chars_per_word", 0)
+        if type(length) is not int or not 0 <= length <= LONGEST_WORD:
+            raise ValueError(
+                f"`max_input_chars_per_word` is {json.dumps(length)[:40]}, but must be from 0 to {LONGEST_WORD:,}"
+            )
     for part in ("normalizer", "pre_tokenizer", "decoder"):
         _check_part(content.get(part))
 
@@ -62,14 +67,6 @@ def _check_number(number: object) -> None:
     if type(number) is not int or not 0 <= number < MOST_PIECES:
         raise ValueError(
             f"a piece has the id {json.dumps(number)[:40]}, but ids go from 0 to less than {MOST_PIECES:,}"
-        )
-
-
-def _check_word_length(length: object) -> None:
-    """Check the length up to which WordPiece splits words: its time grows with the cube of it."""
-    if type(length) is not int or not 0 <= length <= LONGEST_WORD:
-        raise ValueError(
-            f"`max_input_chars_per_word` is {json.dumps(length)[:40]}, but must be from 0 to {LONGEST_WORD:,}"
         )
 
 

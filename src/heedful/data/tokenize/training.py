@@ -46,7 +46,11 @@ def train_tokenizer(
     After the special tokens come a mask, where one is asked for, and a tag for each of the `languages`.
     """
     markers = (*SPECIALS, *((MASK,) if mask else ()), *map(tag_of, sorted(languages)))
-    _refuse_without_room(config, markers)
+    if config.size <= len(markers):
+        raise UserError(
+            f"`{config.table}.size` is {config.size}, but must be more than {len(markers)}, the number of special "
+            "pieces."
+        )
     match config:
         case ByteBpeSide():
             return _byte_bpe(config.size, markers, texts)
@@ -59,7 +63,11 @@ def train_tokenizer(
         case WordsSide():
             return _word(config.size, markers, config.min_count, _words(texts))
         case CharactersSide():
-            return _char(config.size, markers, texts)
+            letters = _counted(texts, list)
+            library = Library(models.BPE(_vocabulary(letters, config.size, markers), [], unk_token=_UNKNOWN))
+            library.decoder = decoders.Fuse()
+            library.add_special_tokens(list(markers))
+            return Tokenizer(library)
         case _:
             assert_never(config)
 
@@ -127,14 +135,6 @@ def _word(size: int, markers: Markers, min_count: int, words: Counter[str]) -> T
     return Tokenizer(library)
 
 
-def _char(size: int, markers: Markers, texts: Iterable[str]) -> Tokenizer:
-    letters = _counted(texts, list)
-    library = Library(models.BPE(_vocabulary(letters, size, markers), [], unk_token=_UNKNOWN))
-    library.decoder = decoders.Fuse()
-    library.add_special_tokens(list(markers))
-    return Tokenizer(library)
-
-
 def _words(texts: Iterable[str]) -> Counter[str]:
     return _counted(texts, str.split)
 
@@ -156,14 +156,6 @@ def _by_frequency(counts: Counter[str]) -> list[str]:
 def _vocabulary(counts: Counter[str], size: int, markers: Markers) -> dict[str, int]:
     symbols = [*markers, *_by_frequency(counts)[: size - len(markers)]]
     return {symbol: number for number, symbol in enumerate(symbols)}
-
-
-def _refuse_without_room(config: AnySide, markers: Markers) -> None:
-    if config.size <= len(markers):
-        raise UserError(
-            f"`{config.table}.size` is {config.size}, but must be more than {len(markers)}, the number of special "
-            "pieces."
-        )
 
 
 def _split_further(words: Counter[str], splitter: Any) -> Counter[str]:

@@ -207,7 +207,7 @@ class _RowChecker:
 
     def _check_both(self, source: str, target: str, words: SideWords) -> None:
         if source.strip() == target.strip():
-            if _is_sentence(source):
+            if any(character.isalpha() for character in source) and (len(source) > _WORD or " " in source.strip()):
                 self._see("identical", BOTH)
         elif words.looks_swapped(source, target):
             self._see("swapped", BOTH)
@@ -231,11 +231,6 @@ class _RowChecker:
 
 def _is_blank(row: Row, form: RowForm) -> bool:
     return not row.first.strip() or (form.paired and not row.second.strip())
-
-
-def _is_sentence(text: str) -> bool:
-    """Whether a text has more than a number, a name or another short word, which may be the same in two languages."""
-    return any(character.isalpha() for character in text) and (len(text) > _WORD or " " in text.strip())
 
 
 def _digits(text: str) -> list[int]:

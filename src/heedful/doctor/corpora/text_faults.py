@@ -47,7 +47,7 @@ def find_header(
 def _is_header(rows: Sequence[Row], form: RowForm, labels: Counter[str]) -> bool:
     first, others = rows[0], rows[1:]
     cells = cells_of(first)
-    named = [_is_name(cell) for cell in cells]
+    named = [cell in _NAMES or _NUMBERED.sub("", cell) in _NAMES for cell in cells]
     usual = median(len(row.first.split()) for row in others) >= _WORDS
     if form.labelled:
         if labels[first.second] != 1 or len(labels) == 1:
@@ -59,10 +59,6 @@ def _is_header(rows: Sequence[Row], form: RowForm, labels: Counter[str]) -> bool
     if form.paired:
         return all(named) and len(set(cells)) == len(cells)
     return all(named) and usual
-
-
-def _is_name(cell: str) -> bool:
-    return cell in _NAMES or _NUMBERED.sub("", cell) in _NAMES
 
 
 # --- finds characters that do not belong in a sentence, and cuts a short excerpt that shows them ----------------------

@@ -114,7 +114,10 @@ def _of_head(
     bias = scheme.bias(q_BHQD, keys.bound)
     if bias is not None:
         scores.append(("+ bias", "the positions of query and key", scores[-1][2] + bias))
-    hidden_QL = _hidden(layout.bound, keys.bound, causal, radius, scores[-1][2].device)
+    device = scores[-1][2].device
+    distance_QL = torch.arange(keys.bound, device=device) - torch.arange(layout.bound, device=device).unsqueeze(1)
+    hidden = distance_QL > 0 if causal else torch.zeros_like(distance_QL, dtype=torch.bool)
+    hidden_QL = hidden if radius is None else hidden | (distance_QL.abs() > radius)
     if hidden_QL.any():
         masked = scores[-1][2].masked_fill(hidden_QL, -math.inf)
         scores.append(("mask", "keys that the query may not see", masked))
@@ -202,12 +205,6 @@ def _distribution(module: nn.Module) -> tuple[str, str]:
 def _first_line(of: Any) -> str:
     """Return the equation in a docstring, without its paper."""
     return " ".join((inspect.getdoc(of) or "").splitlines()[0].split("      ")[0].split())
-
-
-def _hidden(queries: int, keys: int, causal: bool, radius: int | None, device: torch.device) -> Tensor:
-    distance_QL = torch.arange(keys, device=device) - torch.arange(queries, device=device).unsqueeze(1)
-    hidden = distance_QL > 0 if causal else torch.zeros_like(distance_QL, dtype=torch.bool)
-    return hidden if radius is None else hidden | (distance_QL.abs() > radius)
 
 
 def _array(values: Tensor) -> Array:

@@ -71,7 +71,12 @@ def trace_cell(
         for hook in hooks:
             hook.remove()
     stack = next((module for module, _ in calls), stacks[0])
-    _check(stack, layer, direction)
+    if not 0 <= layer < len(stack.layers):
+        raise UserError(
+            f"There is no layer {layer + 1}: the recurrent network has {counted(len(stack.layers), 'layer')}."
+        )
+    if direction == "backward" and stack.directions == 1:
+        raise UserError("This network reads in one direction: leave out --direction backward.")
     name = stack.kind.removeprefix("rnn_")
     if not calls:
         return CellTrace(name, layer, direction, found.sequences["target"].pieces, _joined(recorded))
@@ -91,15 +96,6 @@ def trace_cell(
 
 def _joined(steps: Sequence[Gates]) -> dict[str, Array]:
     return {name: torch.cat([step[name] for step in steps]).numpy() for name in steps[0]}
-
-
-def _check(stack: RecurrentStack, layer: int, direction: str) -> None:
-    if not 0 <= layer < len(stack.layers):
-        raise UserError(
-            f"There is no layer {layer + 1}: the recurrent network has {counted(len(stack.layers), 'layer')}."
-        )
-    if direction == "backward" and stack.directions == 1:
-        raise UserError("This network reads in one direction: leave out --direction backward.")
 
 
 def _layer_steps(stack: RecurrentStack, x_TI: Tensor, state: Any, layer: int, backward: bool) -> Iterator[Gates]:

@@ -35,7 +35,8 @@ def bar_chart(
 
     `intervals` has the lower and upper end of a line over a bar, by group and name. Without groups, their name is "".
     """
-    table = _grouped(groups)
+    nested = {name: dict(bars) for name, bars in groups.items() if isinstance(bars, Mapping)}
+    table = nested or {"": {name: float(bar) for name, bar in groups.items() if not isinstance(bar, Mapping)}}
     names = list(dict.fromkeys(name for bars in table.values() for name in bars))
     ends = [edge for bars in (intervals or {}).values() for pair in bars.values() for edge in pair]
     values = [value for bars in table.values() for value in bars.values()]
@@ -108,11 +109,6 @@ def bin_counts(values: Sequence[float], bins: int) -> tuple[list[float], list[in
     for value in values:
         counts[min(int((value - low) / (high - low) * bins), bins - 1)] += 1
     return [low + (high - low) * index / bins for index in range(bins)] + [high], counts
-
-
-def _grouped(groups: Mapping[str, Mapping[str, float]] | Mapping[str, float]) -> dict[str, dict[str, float]]:
-    nested = {name: dict(bars) for name, bars in groups.items() if isinstance(bars, Mapping)}
-    return nested or {"": {name: float(bar) for name, bar in groups.items() if not isinstance(bar, Mapping)}}
 
 
 def _bar(

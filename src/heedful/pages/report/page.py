@@ -43,7 +43,7 @@ def report_page(records: Sequence[RunRecord], tests: Sequence[Sequence[Evaluated
         {"figures": [figure.to_json() for figure in drawn]},
         "Heedful report",
         main="".join(sections),
-        style=_style(),
+        style=(files("heedful.pages.report") / "style.css").read_text(encoding="utf-8"),
         footer=_FOOTER,
         reload_every=_RELOAD if going_on else None,
     )
@@ -85,7 +85,3 @@ def _charts(drawn: Sequence[Figure]) -> str:
         for figure in drawn
     )
     return f'<div class="charts">{shown}</div>' if shown else ""
-
-
-def _style() -> str:
-    return (files("heedful.pages.report") / "style.css").read_text(encoding="utf-8")

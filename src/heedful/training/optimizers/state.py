@@ -36,7 +36,11 @@ def check_optimizer_state(
             f"{file} has the state of `{min(unknown)}`, which is not a parameter of this model: resume with the recipe "
             "and the version of Heedful that wrote it."
         )
-    parts = _parts_of_state(optimizer)
+    parts = [
+        (*_parts_of_group(optimizer, group), *((AVERAGE,) if AVERAGE in group else ()))
+        for group in optimizer.param_groups
+        for _ in group["params"]
+    ]
     counter = _described(torch.zeros(()))
     expected = {
         f"{owner}.{part}": counter if part == _COUNTER else _described(parameters[indices[owner]])
@@ -76,15 +80,6 @@ def _names_in_order(model: nn.Module, optimizer: torch.optim.Optimizer) -> list[
     """Return the name of each parameter in the order in which the optimizer numbers them."""
     names = {parameter: name for name, parameter in model.named_parameters()}
     return [names[cast(nn.Parameter, parameter)] for group in optimizer.param_groups for parameter in group["params"]]
-
-
-def _parts_of_state(optimizer: torch.optim.Optimizer) -> list[tuple[str, ...]]:
-    """Return the names of what is kept for each parameter, in the order of numbers."""
-    return [
-        (*_parts_of_group(optimizer, group), *((AVERAGE,) if AVERAGE in group else ()))
-        for group in optimizer.param_groups
-        for _ in group["params"]
-    ]
 
 
 def _parts_of_group(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> tuple[str, ...]:
