@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.base.arguments import warn_of_old_name
 from heedful.base.errors import UserError
-from heedful.data.tokenize.tokenizer import UNKNOWN
+from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.explain.gates import GateValues
 from heedful.explain.images import ExplainedImage
 from heedful.explain.states import LayerStates
@@ -22,27 +22,6 @@ Array = NDArray[np.float32]
 AttentionKind = Literal["encoder", "question", "decoder", "cross", "words", "patches", "pool", "gradient", "span"]
 
 
-class ShowsPieces(Protocol):
-    """What names need of a tokenizer."""
-
-    @property
-    def markers(self) -> int:
-        """The number of special tokens and tags."""
-        ...
-
-    def pieces(self, ids: Sequence[int]) -> list[str]:
-        """Return pieces as people read them."""
-        ...
-
-    def words(self, ids: Sequence[int]) -> list[int]:
-        """Return the number of each piece's word."""
-        ...
-
-    def decode(self, ids: Sequence[int]) -> str:
-        """Return the text of ids."""
-        ...
-
-
 @dataclass(frozen=True)
 class TokenSequence:
     """The tokens along an axis of weights, and the words that they are parts of."""
@@ -52,7 +31,7 @@ class TokenSequence:
     texts: tuple[str, ...]  # the words themselves
 
     @classmethod
-    def of(cls, tokenizer: ShowsPieces, ids: Sequence[int]) -> "TokenSequence":
+    def of(cls, tokenizer: Tokenizer, ids: Sequence[int]) -> "TokenSequence":
         """Name token ids, markers among them."""
         numbers: list[int] = []
         for is_text, group in groupby(ids, key=lambda token: token >= tokenizer.markers or token == UNKNOWN):

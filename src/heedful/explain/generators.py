@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from heedful.base.packed import Packed
-from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.query import Query
 from heedful.decode.recording import BeamNode, record_beam
@@ -20,7 +20,6 @@ from heedful.explain.explanation import (
     Array,
     AttentionWeights,
     SearchNode,
-    ShowsPieces,
     TokenPrediction,
     TokenSequence,
 )
@@ -71,7 +70,7 @@ def explain_target(
     network: EncoderDecoder,
     encode: Callable[[], Packed],
     given: Mapping[str, TokenSequence],
-    tokenizer: ShowsPieces,
+    tokenizer: Tokenizer,
     target: Sequence[int],
     complete: bool,
     top: int,
@@ -155,7 +154,7 @@ def _align(network: EncoderDecoder, memory: Packed, inputs_T: Tensor) -> Array:
 
 
 def explain_search(
-    scorer: Scorer, query: Query, settings: SearchSettings, tokenizer: ShowsPieces, found: Sequence[int]
+    scorer: Scorer, query: Query, settings: SearchSettings, tokenizer: Tokenizer, found: Sequence[int]
 ) -> tuple[SearchNode, ...]:
     """Search again with a record, and mark the path to what was found; none but a beam search is recorded."""
     nodes = record_beam(scorer, query, settings)

@@ -11,12 +11,12 @@ from torch import Tensor
 from heedful.base.arguments import check_text, check_whole
 from heedful.base.errors import UserError
 from heedful.base.packed import Nested, Packed
-from heedful.data.tokenize.tokenizer import END
+from heedful.data.tokenize.tokenizer import END, Tokenizer
 from heedful.explain.capture import Capture
-from heedful.explain.explanation import AttentionWeights, Explanation, ShowsPieces, TokenPrediction, TokenSequence
+from heedful.explain.explanation import AttentionWeights, Explanation, TokenPrediction, TokenSequence
 
 
-def name_inputs(tokenizer: ShowsPieces, inputs: Packed | Nested) -> dict[str, TokenSequence]:
+def name_inputs(tokenizer: Tokenizer, inputs: Packed | Nested) -> dict[str, TokenSequence]:
     """Return the sequences of what a network reads: `text`; `sentences` of a document; `vectors` that pools make."""
     words = inputs.words if isinstance(inputs, Nested) else inputs
     tokens: list[int] = words.values.tolist()
@@ -56,7 +56,7 @@ def refuse_blank(text: str) -> None:
 def explain_tokens(
     logits_NV: Float[Tensor, "N V"],
     tokens: Sequence[int | None],
-    tokenizer: ShowsPieces,
+    tokenizer: Tokenizer,
     top: int,
     indices: Sequence[int] | None = None,
     first: int = 0,

@@ -1,4 +1,4 @@
-"""Perplexity: how well a model predicts text.
+"""How well a model predicts text: perplexity, forced decoding, masked tokens, and counts of n-grams as a baseline.
 
 perplexity = exp(-1/N * sum log P(token | tokens before it, source)),  over all N target tokens, `</s>` included
 """

@@ -1,4 +1,4 @@
-"""From scores to weights: what each distribution makes of the same scores."""
+"""Drawings of attention: what each distribution makes of the same scores, and the alignment of a translation."""
 
 import math
 from collections.abc import Sequence

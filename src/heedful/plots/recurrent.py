@@ -1,4 +1,4 @@
-"""A recurrent network unrolled over the words of a text: every state, and where it comes from."""
+"""Drawings of recurrent networks: unrolled over the words of a text, and cells with their equations."""
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence

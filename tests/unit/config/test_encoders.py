@@ -9,9 +9,7 @@ from heedful.base.errors import UserError
 from heedful.config.model.attention import AttentionPoolTable, PoolName
 from heedful.config.model.encoder_only import BERT_PRESETS, BertModel, ClassifierModel
 from heedful.config.model.encoders import (
-    AttentionPoolTable,
     HierarchicalEncoderTable,
-    PoolName,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )

@@ -1,4 +1,4 @@
-"""The [model] table of a classifier."""
+"""The [model] tables of models with an encoder alone: BERT, classifiers, taggers and readers."""
 
 from typing import Annotated, Any, ClassVar, Final, Literal, Self
 

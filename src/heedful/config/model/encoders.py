@@ -1,4 +1,7 @@
-"""Tables of encoders for models that read one sequence: Transformer, recurrent, hierarchical, bag of n-grams."""
+"""Tables of encoders for models that read one sequence, and of readers of letters.
+
+The encoders are Transformer, recurrent, hierarchical, and bag of n-grams.
+"""
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
@@ -8,7 +11,7 @@ from heedful.config.model.attention import AnyPool
 from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerStack, filled
 from heedful.config.section import CellName, Layers, Positions, Section, Share, VocabularySize, Width
 
-# --- tables of readers of letters, the level below words --------------------------------------------------------------
+# --- readers of letters, the level below words ------------------------------------------------------------------------
 
 
 class LettersTable(Section):
@@ -53,7 +56,7 @@ class RecurrentLettersTable(LettersTable):
 AnyLetters = Annotated[ConvolutionalLettersTable | RecurrentLettersTable, Field(discriminator="family")]
 
 
-# --- tables of encoders for models that read one sequence: Transformer, recurrent, hierarchical, bag of n-grams -------
+# --- encoders ---------------------------------------------------------------------------------------------------------
 
 
 class TransformerEncoderTable(TransformerStack):

@@ -1,8 +1,8 @@
-"""Text to token ids by remembered words: most words of a text came before, and a table is faster than a tokenizer.
+"""Text to token ids: by remembered words, and running text with its line breaks.
 
-Every tokenizer that cuts text at spaces gives a text's words one by one what it gives the whole text, provided that a
-word brings along the spaces before it. No pre-tokenizer here looks back, and none lets a piece reach over the gap
-between a word and the space after it.
+Most words of a text came before, and a table is faster than a tokenizer. Every tokenizer that cuts text at spaces gives
+a text's words one by one what it gives the whole text, provided that a word brings along the spaces before it. No
+pre-tokenizer here looks back, and none lets a piece reach over the gap between a word and the space after it.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Detects a corpus whose two sides are shifted against each other by a line or two.
+"""Detects a corpus whose two sides are shifted against each other by a line or two, or swapped.
 
 Where line n of the source belongs to line n + k of the target, lengths correlate at the offset k and not at 0, and the
 words of a line recur with the same partners at the offset k. Both are measured in blocks of neighbouring lines.

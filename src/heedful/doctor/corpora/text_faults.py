@@ -1,4 +1,4 @@
-"""Recognises a first line that has the names of columns but is read as data."""
+"""Recognises faults of lines: names of columns that are read as data, characters that do not belong in a sentence."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""The micro-batches of a run's first epoch and their lengths, whatever the task."""
+"""The micro-batches of a run's first epoch, whatever the task, and what bounds the speed of the run."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Explanations as one SVG: a matrix with its words, and below it every layer and head."""
+"""Explanations as one SVG: a matrix with its words, and below it every layer and head; maps of texts."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""A beam search as a drawn tree: every hypothesis among the K best, its score, and where it died."""
+"""Drawn trees: a beam search, with every hypothesis among the K best and where it died, and a parse."""
 
 from collections.abc import Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""Traces for the terminal: tables of numbers, step by step."""
+"""Traces for the terminal, as tables of numbers step by step, and as pages."""
 
 import math
 from collections.abc import Iterator, Sequence

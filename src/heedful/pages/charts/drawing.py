@@ -1,4 +1,4 @@
-"""Elements of SVG: text that is safe to write, numbers, and the image around them."""
+"""Elements of SVG: text that is safe to write, numbers, colours, legends, and the image around them."""
 
 import html
 import re

@@ -7,9 +7,9 @@ import torch
 
 from heedful.data.batches.tagged import TaggedCollator
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
 from heedful.explain.capture import capture_weights
-from heedful.explain.explanation import Explanation, ShowsPieces, TokenPrediction, TokenSequence
+from heedful.explain.explanation import Explanation, TokenPrediction, TokenSequence
 from heedful.explain.gradients import explain_by_gradients
 from heedful.explain.texts import explain_reading
 from heedful.models.networks import WordClassifier
@@ -59,7 +59,7 @@ def explain_tags(
 
 
 def _name_pieces(
-    tokenizer: ShowsPieces, tokens: Sequence[int], first_pieces: Sequence[int], words: Sequence[str]
+    tokenizer: Tokenizer, tokens: Sequence[int], first_pieces: Sequence[int], words: Sequence[str]
 ) -> TokenSequence:
     """Name pieces by the words that the tagger was given, which begin at these places; markers are on their own."""
     begins, numbers, texts = set(first_pieces), list[int](), list[str]()

@@ -1,88 +1,15 @@
-"""The checks by the names that the lists use."""
+"""The checks by the names that the lists use: the public functions of these modules."""
 
+import inspect
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from heedful.texts.checks import alignments, attention, recurrent, training, transformer
+from heedful.texts.checks import attention, recurrent, training, transformer
 from heedful.texts.checks.computed import Computed
 
-Check = Callable[[], Computed]
-
-CHECKS: Final[Mapping[str, Check]] = {
-    check.__name__: check
-    for check in (
-        recurrent.vanilla,
-        recurrent.output_of_state,
-        recurrent.bidirectional,
-        recurrent.lstm,
-        recurrent.lstm_candidate_as_written,
-        recurrent.gru,
-        recurrent.gru_late_candidate,
-        recurrent.gru_of_the_tutorial,
-        recurrent.state_from_itself,
-        recurrent.gradients_through_time,
-        recurrent.chain_rule,
-        recurrent.translation_probabilities,
-        recurrent.attended_probabilities,
-        recurrent.fixed_context,
-        alignments.content,
-        alignments.dot,
-        alignments.scaled_dot,
-        alignments.general,
-        alignments.biased_general,
-        alignments.activated_general,
-        alignments.kernel,
-        alignments.additive,
-        alignments.deep,
-        alignments.location,
-        alignments.area,
-        alignments.context,
-        alignments.softmax_sums_to_one,
-        alignments.sigmoid_sums_to_one,
-        alignments.sparse_distributions,
-        attention.scaled_dot_product,
-        attention.multi_head,
-        attention.cross_attention,
-        attention.causal_mask,
-        attention.mask_tokens,
-        attention.thinking_machines,
-        attention.second_key,
-        attention.hard_and_soft,
-        attention.feed_forward,
-        attention.feed_forward_of_equal_rows,
-        transformer.encoder_block,
-        transformer.decoder_block,
-        transformer.layer_norm,
-        transformer.layer_norm_gradient,
-        transformer.pre_norm,
-        transformer.pre_norm_of_the_tutorial,
-        transformer.rezero,
-        transformer.t_fixup,
-        transformer.t_fixup_embeddings,
-        transformer.positions,
-        transformer.positions_in_halves,
-        transformer.wavelengths,
-        transformer.embeddings,
-        transformer.embeddings_without_the_root,
-        transformer.output_probabilities,
-        transformer.bert_sizes,
-        training.noam,
-        training.noam_of_the_thesis,
-        training.noam_of_the_slides,
-        training.linear_warmup,
-        training.exponential_warmup,
-        training.untuned_exponential_warmup,
-        training.untuned_linear_warmup,
-        training.cosine,
-        training.adam_without_the_exponent,
-        training.adagrad,
-        training.rmsprop,
-        training.cross_entropy,
-        training.label_smoothing,
-        training.perplexity,
-        training.perplexity_bounds,
-        training.length_penalty,
-        training.masked_shares,
-        training.training_time,
-    )
+CHECKS: Final[Mapping[str, Callable[[], Computed]]] = {
+    name: check
+    for module in (recurrent, attention, transformer, training)
+    for name, check in vars(module).items()
+    if inspect.isfunction(check) and check.__module__ == module.__name__ and not name.startswith("_")
 }
