@@ -25,9 +25,9 @@ from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.rows import Attended
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.loop import decode
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.scorer import SingleModel
+from heedful.decode.search import decode
 from heedful.decode.settings import Sampling, SearchSettings
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import State

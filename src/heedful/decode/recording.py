@@ -10,11 +10,10 @@ from typing import Literal
 import torch
 
 from heedful.data.tokenize.tokenizer import END, PAD
-from heedful.decode.checks import check_queries
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.query import Query, pack_sources
 from heedful.decode.scorer import Scorer
-from heedful.decode.search import begin_frontier
+from heedful.decode.search import begin_frontier, check_queries
 from heedful.decode.settings import SearchSettings
 
 # It was continued; it ended with `</s>`; its continuations were not among the K best; it was still open when the search

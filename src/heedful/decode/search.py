@@ -1,13 +1,21 @@
-"""Search for many queries at once: batches of similar length within a budget, results in the order of the queries."""
+"""Search for many queries at once: batches of similar length within a budget, results in the order of the queries.
 
-from collections.abc import Callable, Sequence
+What cannot be done is refused before the first sentence is decoded. The decoding loop does not know what scores the
+tokens (the `Scorer`) or how hypotheses are chosen (the `Frontier`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
+from jaxtyping import Int
+from torch import Tensor
 
-from heedful.base.packed import Layout
+from heedful.base.errors import UserError, option
+from heedful.base.packed import Layout, Packed
 from heedful.data.epochs.plan import batches_by_length
-from heedful.decode.checks import check_queries
+from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.decode.constraints.factories import make_constraints
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
@@ -15,7 +23,6 @@ from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.frontiers.rows import Attended
 from heedful.decode.frontiers.sampling import Draws
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.loop import decode
 from heedful.decode.query import Query, pack_prompts, pack_sources
 from heedful.decode.scorer import Scorer, SingleModel
 from heedful.decode.settings import SearchSettings
@@ -41,9 +48,13 @@ def search(
     """
     scorer = SingleModel(model) if isinstance(model, Generator) else model
     queries = check_queries(queries, settings, scorer.vocab_size, scorer.longest, scorer.continues)
-    if isinstance(scorer, SingleModel) and _uses_slots(scorer, queries, settings):
-        return scorer.in_slots(queries, settings, batch_tokens, progress)
-    costs = np.array([_length(query, scorer) * settings.rows for query in queries], dtype=np.int64)
+    recorded = (
+        scorer.in_slots if isinstance(scorer, SingleModel) and use_kernels(scorer.model.decoder.output.weight) else None
+    )
+    if recorded is not None and recorded.takes(settings, queries):
+        return recorded(queries, settings, batch_tokens, progress)
+    lengths = [len(query.source) + (query.limit if scorer.continues else 0) for query in queries]
+    costs = np.array(lengths, dtype=np.int64) * settings.rows
     found: dict[int, list[Hypothesis]] = {}
     for batch in batches_by_length([costs], batch_tokens=batch_tokens):
         indices = batch.tolist()
@@ -51,14 +62,6 @@ def search(
         found.update(zip(indices, results, strict=True))
         progress(len(indices))
     return [found[index] for index in range(len(queries))]
-
-
-def _length(query: Query, scorer: Scorer) -> int:
-    return len(query.source) + (query.limit if scorer.continues else 0)
-
-
-def _uses_slots(scorer: SingleModel, queries: Sequence[Query], settings: SearchSettings) -> bool:
-    return use_kernels(scorer.model.decoder.output.weight) and scorer.in_slots.takes(settings, queries)
 
 
 @torch.inference_mode()
@@ -89,3 +92,128 @@ def begin_frontier(
     if settings.beam == 1:
         return IndependentRows.begin(limits, settings, Greedy(), constraints, device, attended, firsts)
     return Beam.begin(limits, settings, constraints, device, attended, firsts)
+
+
+# --- the loop: step the decoder, extend the hypotheses, let finished sentences leave ----------------------------------
+
+
+@torch.inference_mode()
+def decode(scorer: Scorer, sources: Packed, frontier: Frontier) -> list[list[Hypothesis]]:
+    """Decode until every sentence is done; finished sentences leave the batch at once.
+
+    The host asks the device once per step (which sentences are done?), and fetches the results at the end.
+    """
+    state = scorer.begin(sources, frontier.beams, frontier.aligned)
+    indices = list(range(sources.layout.sentences))  # of the sentences that are not done yet
+    left: list[tuple[list[int], Frontier]] = []
+    while True:
+        logits_RV, state = scorer.step(frontier.last_R, state)
+        frontier, parents_BK = frontier.extend(logits_RV, state.attention_RL)
+        done = frontier.done_B.tolist()
+        if any(done):
+            leaving, staying = _rows(done, True), _rows(done, False)
+            left.append(([indices[row] for row in leaving], frontier.select(_index(leaving, logits_RV))))
+            indices = [indices[row] for row in staying]
+            if not indices:
+                break
+            going = _index(staying, logits_RV)
+            frontier, state = frontier.select(going), state.narrow(going)
+            parents_BK = None if parents_BK is None else parents_BK[going]
+        if parents_BK is not None:
+            state = state.reorder(parents_BK)
+    found = {
+        index: hypotheses
+        for some, frontier in left
+        for index, hypotheses in zip(some, frontier.hypotheses(), strict=True)
+    }
+    return [found[index] for index in range(len(found))]
+
+
+@torch.inference_mode()
+def decode_steps(scorer: Scorer, sources: Packed, frontier: Frontier) -> Iterator[Frontier]:
+    """Decode as `decode` does, and yield all hypotheses after every step; sentences leave together."""
+    state = scorer.begin(sources, frontier.beams, frontier.aligned)
+    going = True
+    while going:
+        logits_RV, state = scorer.step(frontier.last_R, state)
+        frontier, parents_BK = frontier.extend(logits_RV, state.attention_RL)
+        going = not bool(frontier.done_B.all())
+        yield frontier
+        if parents_BK is not None:
+            state = state.reorder(parents_BK)
+
+
+def _rows(done: list[bool], wanted: bool) -> list[int]:
+    return [row for row, is_done in enumerate(done) if is_done is wanted]
+
+
+def _index(rows: list[int], like: Tensor) -> Int[Tensor, "A"]:
+    return torch.tensor(rows, dtype=torch.int64, device=like.device)
+
+
+# --- what cannot be done --------------------------------------------------------------------------------------------
+
+
+def check_queries(
+    queries: Sequence[Query], settings: SearchSettings, vocab_size: int, longest: int | None, continues: bool = False
+) -> list[Query]:
+    """Return the queries with limits that the decoder has positions for, or refuse what cannot be done.
+
+    `longest` is the number of positions, None if it is unlimited; where a target `continues` its source, both share it.
+    """
+    if continues and settings.attentive:
+        raise UserError(
+            "`aligned` and `coverage` need a source that the model attends to, but this model continues its source: "
+            "leave them out."
+        )
+    for token in settings.never:
+        if not 0 <= token < vocab_size:
+            raise UserError(f"`never` has token {token}, but tokens go from 0 to {vocab_size - 1:,}.")
+    return [_check(query, settings, vocab_size, longest, continues) for query in queries]
+
+
+def _check(query: Query, settings: SearchSettings, vocab_size: int, longest: int | None, continues: bool) -> Query:
+    if continues:
+        _refuse_prompt(query, longest)
+        longest = longest and longest - (len(query.source) - 1)
+    if longest is not None and query.limit > longest:
+        query = replace(query, limit=longest)
+    _refuse_what_does_not_fit(query, settings, longest)
+    _refuse_markers(query, vocab_size)
+    return query
+
+
+def _refuse_prompt(query: Query, longest: int | None) -> None:
+    if not len(query.source):
+        raise UserError(f"Sentence {query.number + 1:,} has no token to continue: start it with `<s>`.")
+    if longest is not None and len(query.source) > longest:
+        raise UserError(
+            f"Sentence {query.number + 1:,} has {len(query.source):,} tokens with its marker, but the model has "
+            f"positions for {longest:,} (`model.max_positions`): shorten it."
+        )
+
+
+def _refuse_what_does_not_fit(query: Query, settings: SearchSettings, longest: int | None) -> None:
+    room = f"may have at most {query.limit:,} tokens with `</s>`"
+    way_out = f" or raise {option('max_extra')}"
+    if query.limit == longest:
+        way_out = ", as the model has positions for no more (`model.max_positions`)"
+    if len(query.prefix) >= query.limit:
+        raise UserError(
+            f"The prefix of sentence {query.number + 1:,} has {len(query.prefix):,} tokens, but its target "
+            f"{room}: shorten the prefix{way_out}."
+        )
+    if settings.min_length >= query.limit:
+        raise UserError(
+            f"{option('min_length')} is {settings.min_length:,}, but the target of sentence {query.number + 1:,} "
+            f"{room}: lower {option('min_length')}{way_out}."
+        )
+
+
+def _refuse_markers(query: Query, vocab_size: int) -> None:
+    for token in query.prefix:
+        if not UNKNOWN <= token < vocab_size:
+            raise UserError(
+                f"The prefix of sentence {query.number + 1:,} has token {token}, but its tokens must be from "
+                f"{UNKNOWN} to {vocab_size - 1:,}: leave markers out."
+            )

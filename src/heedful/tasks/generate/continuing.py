@@ -14,10 +14,9 @@ import numpy as np
 from heedful.data.tokenize.tokenizer import END, PAD, Tokenizer
 from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.loop import decode_steps
 from heedful.decode.query import DrawStart, Query, pack_prompts, token_ids
 from heedful.decode.scorer import SingleModel
-from heedful.decode.search import ProgressCallback, begin_frontier, search
+from heedful.decode.search import ProgressCallback, begin_frontier, decode_steps, search
 from heedful.nn.kernels import use_kernels
 from heedful.tasks.generate.continuation_text import ContinuationText
 from heedful.tasks.generate.generation import Ended

@@ -17,7 +17,7 @@ from heedful.decode.constraints.words.planner import WordPlanner
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
 from heedful.decode.scorer import Scorer
-from heedful.decode.search import ProgressCallback
+from heedful.decode.search import ProgressCallback, search
 from heedful.explain.explanation import Explanation
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.models.bundle import Bundle
@@ -339,7 +339,10 @@ class Translator(LoadedModel[EncoderDecoder]):
         queries = text_queries(spoken, request.settings.max_extra, prefixes, numbers)
         planned = {first - 1 + index: one for index, one in enumerate(automata) if one is not None}
         with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
-            found = search_with_words(self._searched, queries, planned, request, progress)
+            if planned:
+                found = search_with_words(self._searched, queries, planned, request, progress)
+            else:
+                found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
         if not all(found):  # no hypothesis has a score that is a number
             raise UserError(
                 "The model finds no translation, as its scores are not numbers: its weights are damaged, or its "

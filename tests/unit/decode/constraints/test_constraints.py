@@ -18,9 +18,9 @@ from heedful.decode.constraints.prefix import Prefix
 from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.constraints.tokens import NEVER, MinLength, Never, NoRepeat, RepetitionPenalty
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.loop import decode
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
+from heedful.decode.search import decode
 from heedful.decode.settings import SearchSettings
 
 CPU = torch.device("cpu")

@@ -14,8 +14,8 @@ from heedful.base.trees import from_sequence
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.tokens import Never
 from heedful.decode.constraints.trees import Brackets, TreeTokens
-from heedful.decode.loop import decode
 from heedful.decode.scorer import Scorer
+from heedful.decode.search import decode
 
 CPU = torch.device("cpu")
 TOKENS, VOCABULARY = TreeTokens(opening=(4, 5), closing=(6, 7), words=(8,)), 10

@@ -8,10 +8,10 @@ import torch
 from tests.shared.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
-from heedful.decode.checks import check_queries
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries
 from heedful.decode.scorer import SingleModel
+from heedful.decode.search import check_queries
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.from_recipe.network import build_model

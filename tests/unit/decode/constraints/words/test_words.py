@@ -18,9 +18,9 @@ from heedful.decode.constraints.words.boundaries import occurs
 from heedful.decode.constraints.words.constraint import Words
 from heedful.decode.constraints.words.planner import WordPlanner
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.loop import decode
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
+from heedful.decode.search import decode
 
 CPU = torch.device("cpu")
 

@@ -13,10 +13,10 @@ from heedful.decode.constraints.factories import make_constraints
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.protocol import Frontier
-from heedful.decode.loop import decode, decode_steps
 from heedful.decode.penalties import Wu
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
+from heedful.decode.search import decode, decode_steps
 from heedful.decode.settings import SearchSettings
 
 CPU = torch.device("cpu")

@@ -1,0 +1,38 @@
+"""A user's action reaches its effect through few files, so that whoever follows it opens few doors."""
+
+import sys
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+import heedful
+from heedful.cli.main import run
+from heedful.models.transformer.decoder import TransformerDecoder
+
+SOURCES = Path(heedful.__file__).parent
+BUNDLE = Path(__file__).parents[1] / "golden" / "bundles" / "transformer"
+MOST_FILES = 9
+
+
+def test_a_translation_reaches_the_step_of_its_decoder_through_few_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    stacks: list[set[str]] = []
+    step = TransformerDecoder.step
+
+    def recorded(self: TransformerDecoder, *arguments: Any) -> Any:
+        files, frame = set[str](), sys._getframe(1)
+        current: FrameType | None = frame
+        while current is not None:
+            file = Path(current.f_code.co_filename)
+            if file.is_relative_to(SOURCES):
+                files.add(str(file.relative_to(SOURCES)))
+            current = current.f_back
+        stacks.append(files | {"models/transformer/decoder.py"})
+        return step(self, *arguments)
+
+    monkeypatch.setattr(TransformerDecoder, "step", recorded)
+    assert run(["translate", str(BUNDLE), "--text", "a dog runs", "--device", "cpu"]) == 0
+    assert stacks
+    assert stacks[0] >= {"cli/verbs/translate.py", "tasks/translate/model.py", "decode/search.py"}
+    assert len(stacks[0]) <= MOST_FILES, sorted(stacks[0])
