@@ -268,6 +268,6 @@ def _learn_to_reverse(model: "EncoderDecoder", tokenizer: "Tokenizer", updates: 
 @pytest.fixture(scope="session")
 def reversing(reversing_folder: Path) -> "Translator":
     """The model of `reversing_folder`, on the CPU."""
-    from heedful.tasks.translate.model import load
+    from heedful.tasks.translate.model import Translator
 
-    return load(reversing_folder, device="cpu")
+    return Translator.load(reversing_folder, device="cpu")

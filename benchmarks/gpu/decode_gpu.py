@@ -185,7 +185,7 @@ def measure_model(
 ) -> None:
     """BLEU and speed of a trained model, and the share of its translations that the reference search finds too."""
     from heedful.tasks.translate.evaluation import evaluate
-    from heedful.tasks.translate.model import load
+    from heedful.tasks.translate.model import Translator
 
     ways: dict[str, tuple[str, Callable[[], AbstractContextManager[None]]]] = {
         "reference": ("float32", without_kernels),
@@ -195,7 +195,7 @@ def measure_model(
     plain: tuple[str, ...] = ()
     for name, (precision, around) in ways.items():
         with results.part(f"model_{name}"), around():
-            model = load(folder, device.type, precision)
+            model = Translator.load(folder, device.type, precision)
             model.translate(texts[:64] if name == "reference" else texts)  # to warm up
             judged = evaluate(model, texts, references)
             plain = judged.translations if name == "reference" else plain

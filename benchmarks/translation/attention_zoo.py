@@ -52,7 +52,7 @@ from heedful.metrics.summed_metrics import Floats, SummedMetric, build_metric
 from heedful.runs.run import CHECKPOINTS
 from heedful.runs.training_run import train
 from heedful.tasks.translate.evaluation import evaluate
-from heedful.tasks.translate.model import load
+from heedful.tasks.translate.model import Translator
 
 NAME = "attention_zoo"
 FOUND = "zoo.json"  # in the folder of a run: what is known about it
@@ -97,7 +97,7 @@ def train_and_evaluate(run: Run, budget: Budget) -> None:
     torch.set_num_threads(1)
     recipe = budget.recipe(run.cell, run.seed)
     train(recipe, run.folder, resume=True)
-    model = load(run.folder, device=budget.device)
+    model = Translator.load(run.folder, device=budget.device)
     corpus = recipe.data.test[0]
     sources, references = zip(*read_pairs(corpus, recipe.data.folder), strict=True)
     judged = evaluate(model, sources, references, name=corpus.title)

@@ -11,7 +11,7 @@ import sacrebleu
 
 from heedful.cli.main import run
 from heedful.data.text_form import join_words, split_words
-from heedful.tasks.translate.model import load
+from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
 
@@ -170,7 +170,7 @@ def test_every_language_is_scored(both: Path, tmp_path: Path, capsys: Capture, m
     assert run(["evaluate", str(both), "--device", "cpu", "--json", "--record", "both"]) == 0
     corpora = json.loads(capsys.readouterr().out)["corpora"]
     assert [corpus["name"] for corpus in corpora] == ["de", "fr"]
-    model = load(both, "cpu")
+    model = Translator.load(both, "cpu")
     sources = (both.parent / "test.en").read_text().splitlines()
     for corpus, to in zip(corpora, ("de", "fr"), strict=True):
         references = (both.parent / f"test.{to}").read_text().splitlines()
@@ -245,7 +245,7 @@ def test_ordinary_text_goes_in_and_out(lower: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_raw_translation_is_splitting_translating_and_joining(lower: Path) -> None:
-    model = load(lower, "cpu")
+    model = Translator.load(lower, "cpu")
     texts = ["Dog, cat, EEL", "An unknown word, bee.", "ant"]
     by_hand = model.translate([split_words(text, "en").lower() for text in texts])
     assert model.translate(texts, raw=True) == [join_words(text, "de") for text in by_hand]

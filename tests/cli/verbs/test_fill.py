@@ -17,7 +17,7 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle, write_description, write_weights
 from heedful.models.networks import MaskedModel
-from heedful.tasks.fill.model import MaskFiller, load_filler
+from heedful.tasks.fill.model import MaskFiller
 
 Capture = pytest.CaptureFixture[str]
 
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def filler(folder: Path) -> MaskFiller:
-    return load_filler(folder, "cpu")
+    return MaskFiller.load(folder, "cpu")
 
 
 def fill(model: Path, *arguments: str) -> int:

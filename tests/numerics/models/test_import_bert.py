@@ -19,7 +19,7 @@ from transformers import BertForMaskedLM, BertForPreTraining, BertTokenizer, pip
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.interop.importing import import_model
-from heedful.tasks.fill.model import MaskFiller, load_filler
+from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.shared.embeddings import states_of
 
 LONGEST = 96  # tokens
@@ -50,7 +50,7 @@ class Pair:
         self.theirs = write_bert(folder, **options)
         self.tokenizer = BertTokenizer.from_pretrained(folder)
         import_model(folder, out)
-        self.ours: MaskFiller = load_filler(out, device="cpu")
+        self.ours: MaskFiller = MaskFiller.load(out, device="cpu")
         self.ours.network.eval()
         ours, known = json.loads(self.ours.vocabularies["text"].to_json())["model"]["vocab"], self.tokenizer.get_vocab()
         markers = dict(zip(("<pad>", "<s>", "</s>", "<unk>", "<mask>"), MARKERS, strict=True))
@@ -191,7 +191,7 @@ def test_a_file_as_the_first_ones_were_written_is_the_same_model(tmp_path: Path)
     config = json.loads((tmp_path / "theirs/config.json").read_text())
     (tmp_path / "theirs/config.json").write_text(json.dumps(config | {"position_embedding_type": "absolute"}))
     import_model(tmp_path / "theirs", tmp_path / "older")
-    ours = load_filler(tmp_path / "older", device="cpu").network
+    ours = MaskFiller.load(tmp_path / "older", device="cpu").network
     for name, parameter in pair.ours.network.named_parameters():
         assert torch.equal(ours.get_parameter(name), parameter.half().float()), name
 

@@ -22,7 +22,7 @@ from heedful.decode.penalties import Wu
 from heedful.decode.settings import SearchSettings
 from heedful.interop.importing import import_model
 from heedful.models.networks import set_precision
-from heedful.tasks.translate.model import Translator, load
+from heedful.tasks.translate.model import Translator
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "one matrix": {},
@@ -42,7 +42,7 @@ class Pair:
         if not options.get("shared", True):
             separate(folder)
         import_model(folder, out)
-        self.ours: Translator = load(out, device="cpu")
+        self.ours: Translator = Translator.load(out, device="cpu")
         self.ours.network.eval()
         self.source_ids, self.target_ids = (self._ids(folder, side) for side in ("source", "target"))
 

@@ -23,7 +23,7 @@ from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.bundle import Bundle, read_description, write_description, write_weights
 from heedful.models.from_recipe.network import build_model
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
-from heedful.tasks.translate.model import Translator, load
+from heedful.tasks.translate.model import Translator
 
 TWO = Sentences("two animals", ("ant", "bee"), ("ant", "bee"))
 
@@ -74,7 +74,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_translations_and_files_are_systems_with_one_set_of_references(reversing_folder: Path) -> None:
     found = translated([reversing_folder], files=[System("file", tuple("ab" * 20))])
-    model = load(reversing_folder, "cpu")
+    model = Translator.load(reversing_folder, "cpu")
     folder = Path(model.recipe.data.folder)
     sources, references = (tuple((folder / f"first.{side}").read_text().splitlines()) for side in ("in", "out"))
     assert found.sentences == Sentences("first.in + first.out", sources, references)
@@ -146,7 +146,7 @@ def test_the_training_words_of_a_model_of_one_language_count_beside_a_model_of_s
     """The first has training data in which no corpus has a `to`."""
     found = translated([reversing_folder, several_folder], replace(TWO, to="de")).frequencies
     assert found is not None
-    lines = (Path(load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().split()
+    lines = (Path(Translator.load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().split()
     assert {word: found.counts[word] for word in ("ant", "bee")} == {
         "ant": lines.count("ant"),
         "bee": lines.count("bee"),
@@ -161,13 +161,13 @@ def test_only_words_that_are_judged_are_counted(reversing_folder: Path) -> None:
     assert found.frequencies is not None
     judged = {word for system in found.systems.values() for text in system.translations for word in text.split()}
     assert set(found.frequencies.counts) <= judged | {"ant", "bee"}
-    lines = (Path(load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().split()
+    lines = (Path(Translator.load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().split()
     assert found.frequencies.counts["hen"] == lines.count("hen")
 
 
 def test_the_figures_are_those_of_all_training_words(reversing_folder: Path) -> None:
     found = translated([reversing_folder], files=[System("file", ("ant ant",) * 40)])
-    lines = (Path(load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().splitlines()
+    lines = (Path(Translator.load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().splitlines()
     everything = Frequencies(f"the training data of {reversing_folder}", count_words(map(word_splitter(), lines)))
     a, b = found.systems.values()
     few, all_ = (
@@ -188,7 +188,7 @@ def test_words_are_counted_in_the_first_lines_alone_and_the_title_says_so(
     found = translated([reversing_folder], say=said.append).frequencies
     assert found is not None
     assert found.text == f"{part}the training data of {reversing_folder}"
-    lines = (Path(load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().splitlines()
+    lines = (Path(Translator.load(reversing_folder, "cpu").recipe.data.folder) / "first.out").read_text().splitlines()
     assert found.counts == count_words(line.split() for line in lines[:most])
     counting = f"{reversing_folder}: counting words in its training data"
     assert said[1:] == [counting, f"{counting}: 15 lines so far", f"{counting}: 30 lines so far"]

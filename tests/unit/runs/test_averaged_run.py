@@ -14,7 +14,7 @@ from heedful.base.errors import Stopped
 from heedful.runs import run as running
 from heedful.runs.dry_run import dry_run
 from heedful.runs.training_run import train
-from heedful.tasks.translate.model import load
+from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.validation import TranslationValidator
 from heedful.training.trainer import StepMetrics
 
@@ -92,7 +92,7 @@ def test_a_worse_mean_stands_beside_the_best_model(make: Make, tmp_path: Path, m
         f"It is not better (loss 3.5; the best single model has 3): it is in {run / 'mean'}, and {run} keeps the best "
         "single model"
     ) in told(console)
-    load(run / "mean", "cpu")
+    Translator.load(run / "mean", "cpu")
 
 
 def test_a_mean_that_was_better_and_is_no_longer_gives_its_place_back(
@@ -125,8 +125,8 @@ def test_the_best_single_model_is_kept_beside_the_mean(
     same_bits(alone / "model.safetensors", run / "single/model.safetensors")
     assert "the best single model, of 4 updates" in (run / "single/README.md").read_text()
     assert f"heedful translate {run / 'single'} <" in (run / "single/README.md").read_text()
-    single, mean = load(run / "single", "cpu"), load(run, "cpu")
-    assert single.translate(["1 2 3"]) == load(alone, "cpu").translate(["1 2 3"])
+    single, mean = Translator.load(run / "single", "cpu"), Translator.load(run, "cpu")
+    assert single.translate(["1 2 3"]) == Translator.load(alone, "cpu").translate(["1 2 3"])
     assert not all(
         np.array_equal(a.detach(), b.detach())
         for a, b in zip(single.network.parameters(), mean.network.parameters(), strict=True)
@@ -182,7 +182,7 @@ def test_killed_while_averaging_and_resumed_gives_the_model_of_an_undisturbed_ru
     scored_by_hand(monkeypatch, {0: BETTER_MEAN[0]})
     run = train(recipe, tmp_path / "run", resume=True, console=silent())
     assert files(run) == files(whole)
-    load(run / "single", "cpu")
+    Translator.load(run / "single", "cpu")
 
 
 def test_a_run_that_goes_on_after_averaging_is_as_one_that_went_so_far_at_once(make: Make, tmp_path: Path) -> None:

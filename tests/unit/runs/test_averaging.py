@@ -23,7 +23,7 @@ from heedful.models.bundle import read_bundle, write_description, write_weights
 from heedful.models.from_recipe.network import build_model
 from heedful.runs.averaging import are_strangers, average
 from heedful.runs.training_run import train
-from heedful.tasks.translate.model import load
+from heedful.tasks.translate.model import Translator
 
 Make = Callable[..., Path]
 
@@ -75,7 +75,7 @@ def test_several_models_become_their_mean(make: Make, tmp_path: Path) -> None:
     assert average(models, out) == models
     assert is_mean(out, models)
     assert not is_mean(out, models[:2])
-    assert load(out, "cpu").recipe == load(models[0], "cpu").recipe
+    assert Translator.load(out, "cpu").recipe == Translator.load(models[0], "cpu").recipe
     card = (out / "README.md").read_text()
     assert f"the mean of the weights of {models[0]}, {models[1]}, {models[2]}." in card
     assert f"heedful translate {out} < text.txt" in card
@@ -209,7 +209,7 @@ def test_the_last_checkpoints_of_a_run_become_their_mean(run: Path, tmp_path: Pa
     parts = checkpoints(run, 4, 6, 8)
     assert average([run], tmp_path / "mean", last=3) == parts
     assert is_mean(tmp_path / "mean", parts)
-    assert load(tmp_path / "mean", "cpu").recipe == load(run, "cpu").recipe
+    assert Translator.load(tmp_path / "mean", "cpu").recipe == Translator.load(run, "cpu").recipe
 
 
 def test_the_best_checkpoints_of_a_run_are_those_that_were_validated(run: Path, tmp_path: Path) -> None:

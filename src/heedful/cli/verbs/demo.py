@@ -70,7 +70,7 @@ def command(
         from heedful.explain.pages.page import explorer_page
         from heedful.runs.run import CHECKPOINTS
         from heedful.runs.training_run import train
-        from heedful.tasks.translate.model import load
+        from heedful.tasks.translate.model import Translator
 
     print(IMAGE_INTRODUCTION if images else INTRODUCTION, flush=True)
     try:
@@ -82,7 +82,7 @@ def command(
     if images:
         show_images(recipe, out)
         return
-    model = load(out)
+    model = Translator.load(out)
     _evaluate(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin
     for source, translation in zip(EXAMPLES, model.translate(list(EXAMPLES)), strict=True):
         print(f"  {source}\n      {translation}")

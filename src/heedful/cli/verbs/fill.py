@@ -45,9 +45,9 @@ def command(
     check_output(output)
     entries = open_inputs(inputs, text)
     with messages.busy(f"loading {model}"):
-        from heedful.tasks.fill.model import load_filler  # after the quick checks: importing torch takes seconds
+        from heedful.tasks.fill.model import MaskFiller  # after the quick checks: importing torch takes seconds
 
-        filler = load_filler(model, device, precision)
+        filler = MaskFiller.load(model, device, precision)
     layout = _object if as_json else _table
     with line_writer(output) as write, line_progress("filling", entries, output) as progress:
         for entry in entries:

@@ -113,7 +113,7 @@ def command(
     with messages.busy(f"loading {model}"):
         from heedful.models.bundle import read_description  # after the quick checks: importing torch takes seconds
         from heedful.tasks.generate.model import TextGenerator
-        from heedful.tasks.translate.model import load
+        from heedful.tasks.translate.model import Translator
 
         language = read_description(Path(model))[0].rules.scored == "texts"
         of_pairs = {"--source": source, "--target": target, "--with": others, "--to": to}
@@ -121,7 +121,7 @@ def command(
         scores = (
             _of_texts(TextGenerator.load(model, device, precision), entries, stride)
             if language
-            else _of_pairs(load(model, device, precision, others or ()), corpus, entries, to)
+            else _of_pairs(Translator.load(model, device, precision, others or ()), corpus, entries, to)
         )
     with line_writer(output) as write:
         for scored in scores:
@@ -139,10 +139,10 @@ def _check_rerank(rerank: bool, only: Mapping[str, object], never: Mapping[str, 
 
 def _translator(model: str, device: str, precision: str, others: list[str] | None) -> "Translator":
     from heedful.models.bundle import read_description
-    from heedful.tasks.translate.model import load
+    from heedful.tasks.translate.model import Translator
 
     _refuse_idle({"--rerank": read_description(Path(model))[0].rules.scored == "texts"}, True, model)
-    return load(model, device, precision, others or ())
+    return Translator.load(model, device, precision, others or ())
 
 
 def _reranked(

@@ -163,9 +163,9 @@ def command(
     with messages.busy(f"loading {model}"):
         samples = sampling.settings(results.n_best or 1)
         from heedful.tasks.translate.explaining import explain_found
-        from heedful.tasks.translate.model import load  # after the quick checks: importing torch takes seconds
+        from heedful.tasks.translate.model import Translator  # after the quick checks: importing torch takes seconds
 
-        translator = load(model, device, precision, others or ())
+        translator = Translator.load(model, device, precision, others or ())
     decode = translator.recipe.decode
     decoding.check_length_shift(decode.length_penalty_kind)
     by_risk = decode.mbr and decoding.beam is None if decoding.mbr is None else decoding.mbr

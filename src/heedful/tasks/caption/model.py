@@ -1,22 +1,18 @@
 """A trained captioner: image in, sentence out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
-from os import PathLike
-from pathlib import Path
-from typing import Final, Self, Unpack, cast, overload
+from functools import cached_property, partial
+from typing import Final, Unpack, cast, overload
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.base.arguments import check_flag, check_path, check_several
+from heedful.base.arguments import check_flag, check_several
 from heedful.base.errors import UserError, by_caller, memory_faults, option, suggestion
 from heedful.base.packed import Run
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
-from heedful.config.tasks import from_outside
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.images.batches import ImageCollator, image_streams
 from heedful.data.images.captions import Captioned
@@ -33,14 +29,13 @@ from heedful.explain.explanation import Explanation, SearchNode, TokenSequence
 from heedful.explain.generators import explain_search, explain_target
 from heedful.explain.images import ExplainedImage
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
-from heedful.models.bundle import Bundle, other_task, read_bundle
 from heedful.models.networks import ImageCaptioner, MemoryReader
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.caption.caption import Caption as Caption
 from heedful.tasks.caption.caption import CaptionOptions, Patch
 from heedful.tasks.caption.evaluation import CaptionEvaluation, captions_of, evaluate_captions
 from heedful.tasks.caption.rules import CAPTION
-from heedful.tasks.shared.loaded_model import LoadedModel, Placement
+from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
 from heedful.tasks.shared.shown_options import options_of, show_options
@@ -57,20 +52,13 @@ class Captioner(LoadedModel[ImageCaptioner]):
     and resized if the recipe says so. An image is the path of a file, an array of pixels, or an image of Pillow.
     """
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
-        """Load a captioner as `heedful.load` does; refuse any other model."""
-        return cls(read_captioner(check_path("path", path), Placement.of(device, precision)))
+    _rules = CAPTION
+    _network = ImageCaptioner
 
-    def __init__(self, bundle: Bundle[ImageCaptioner]) -> None:
-        super().__init__(bundle)
-        self._searched = self._scorer()
-
-    def to(self, device: str | torch.device, precision: str = "auto") -> Self:
-        """Move the captioner to a device, and return it: see `LoadedModel.to`."""
-        super().to(device, precision)
-        self._searched = self._scorer()  # what was recorded on another device is of no use here
-        return self
+    @cached_property
+    def _scorer(self) -> SingleModel:
+        """What a search asks for scores; it keeps what was recorded on a GPU."""
+        return SingleModel(MemoryReader(cast(torch.nn.Module, self.network.decoder)))
 
     @overload
     def caption(self, images: AnyImage, **options: Unpack[CaptionOptions]) -> str: ...  # type: ignore[overload-overlap]
@@ -204,7 +192,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
         with evaluation_mode(self.network):
             (memory,) = self._memories([pixels])
             query = Query(memory, request.settings.max_extra)
-            return explain_search(self._searched, query, request.settings, self.vocabularies["text"], best.tokens)
+            return explain_search(self._scorer, query, request.settings, self.vocabularies["text"], best.tokens)
 
     # --- what a search asks for ---------------------------------------------------------------------------------------
 
@@ -240,7 +228,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
                 Query(memory, request.settings.max_extra, number=number)
                 for number, memory in enumerate(memories, start=first - 1)
             ]
-            found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
+            found = search(self._scorer, queries, request.settings, request.batch_tokens, progress)
         if not all(found):
             raise UserError(
                 "The model finds no caption, as its scores are not numbers: its weights are damaged, or its training "
@@ -289,15 +277,3 @@ class Captioner(LoadedModel[ImageCaptioner]):
             raise UserError(f"{where} must be an image and its caption.")
         channels = model_of(self.recipe, CaptionerModel).encoder.channels
         return Captioned(image_of(row[0], where, channels), captions_of(row[1], where))
-
-    def _scorer(self) -> SingleModel:
-        return SingleModel(MemoryReader(cast(torch.nn.Module, self.network.decoder)))
-
-
-def read_captioner(folder: Path, placement: Placement, rules: TaskRules = CAPTION) -> Bundle[ImageCaptioner]:
-    """Read a captioner from its folder and place it; `rules` are those of its task."""
-    bundle = read_bundle(folder, ImageCaptioner, from_outside(rules))
-    if bundle.recipe.rules.name != rules.name:
-        raise other_task(folder, bundle.recipe)
-    placement.put(bundle.model)
-    return bundle

@@ -1,19 +1,15 @@
 """The task of captioners: images and sentences about them, the next token of a caption, exact matches and BLEU."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
-
-from heedful.base.errors import UserError
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import StaticShape
 from heedful.data.images.batches import ImageCollator
 from heedful.data.images.caption_batches import CaptionCollator, CaptionFeed
 from heedful.data.images.caption_stores import prepare_captions
@@ -24,11 +20,10 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import ImageCaptioner
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.tasks.caption.evaluation import CaptionEvaluation, evaluate_captions
-from heedful.tasks.caption.model import Captioner, read_captioner
+from heedful.tasks.caption.model import Captioner
 from heedful.tasks.caption.reinforce import RewardedCaptions
 from heedful.tasks.caption.rules import CAPTION
 from heedful.tasks.caption.validation import CaptionValidator
-from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import Captions
 
@@ -37,6 +32,7 @@ class CaptionTask(Task):
     """Describes images."""
 
     rules: TaskRules = CAPTION
+    model_type = Captioner
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Tokenize the captions and decode the images; a given vocabulary is kept."""
@@ -53,10 +49,6 @@ class CaptionTask(Task):
             prepared.train, prepared.weights, collator_of(recipe), recipe.train.seed, recipe.data.batch_tokens
         )
 
-    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
-        """Return None: batches stay ragged."""
-        return None
-
     def validator(self, bundle: Bundle[ImageCaptioner], prepared: Prepared) -> CaptionValidator:
         """Make the validator that scores the model during training; the recipe's metric comes first."""
         return CaptionValidator(bundle, prepared.valid, collator_of(bundle.recipe))
@@ -65,12 +57,6 @@ class CaptionTask(Task):
         """Count the tokens of an epoch's captions, end markers included."""
         weighted = zip(prepared.train, prepared.weights, strict=True)
         return sum(weight * (store.tokens("text") + len(store)) for store, weight in weighted)
-
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Captioner:
-        """Load a bundle as a captioner."""
-        if ensemble:
-            raise UserError(f"{folder} describes images, and only translators and parsers make an ensemble.")
-        return Captioner(read_captioner(folder, placement, self.rules))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

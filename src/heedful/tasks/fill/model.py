@@ -2,22 +2,19 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
-from typing import Final, Self, overload
+from typing import Final, overload
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.base.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
+from heedful.base.arguments import check_one_each, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
 from heedful.base.packed import Packed
 from heedful.config.corpora.texts import JsonlTexts
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.text_form import TextForm
@@ -26,14 +23,13 @@ from heedful.explain.capture import capture_weights
 from heedful.explain.explanation import Explanation, TokenSequence
 from heedful.explain.gradients import explain_by_gradients
 from heedful.explain.texts import explain_reading, explain_swapped, explain_tokens, refuse_blank
-from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.mask_text import MaskTextCodec, TextParts, split_at_masks
 from heedful.tasks.fill.rules import FILL
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
 _SCORED: Final = 1024  # maximum masks whose scores over the vocabulary are in memory at once
@@ -67,10 +63,8 @@ class MaskFiller(Embeds[MaskedModel]):
     It runs on the device and in the precision that `load` chose.
     """
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
-        """Load a masked language model as `heedful.load` does; refuse any other model."""
-        return cls(read_filler(check_path("path", path), Placement.of(device, precision)))
+    _rules = FILL
+    _network = MaskedModel
 
     def __init__(self, bundle: Bundle[MaskedModel]) -> None:
         tokenizer = bundle.vocabularies["text"]
@@ -306,13 +300,3 @@ class _Question:
             tokens += [*of_text, END]
             segments += [number] * (len(of_text) + 1)
         return cls(texts, tokens, segments)
-
-
-load_filler = MaskFiller.load
-
-
-def read_filler(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[MaskedModel]:
-    """Read a masked language model from its folder and place it; `rules` are those of the task it was trained for."""
-    bundle = read_bundle(folder, MaskedModel, rules)
-    placement.put(bundle.model)
-    return bundle

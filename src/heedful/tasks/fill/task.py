@@ -1,6 +1,6 @@
 """The task of masked language models: running text, masked tokens, and next-sentence prediction."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,9 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.feeds import masked_feed
-from heedful.tasks.fill.model import MaskFiller, read_filler
+from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.fill.rules import FILL
 from heedful.tasks.fill.validation import MaskedValidator
-from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import MaskedTokens
@@ -34,6 +33,7 @@ class FillTask(Task):
     """Predicts the masked tokens of texts."""
 
     rules: TaskRules = FILL
+    model_type = MaskFiller
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary is kept."""
@@ -58,10 +58,6 @@ class FillTask(Task):
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of the first epoch; others differ, as each cuts texts differently."""
         return float(sum(spans.lengths.sum() for spans in self.feed(recipe, prepared).plan(0)))
-
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> MaskFiller:
-        """Load a bundle as a model that fills masks."""
-        return MaskFiller(read_filler(folder, placement, self.rules))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

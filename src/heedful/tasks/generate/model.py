@@ -1,19 +1,15 @@
 """A trained language model: it continues texts, and scores how probable they are."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from os import PathLike
-from pathlib import Path
-from typing import Literal, Self, Unpack, overload
+from functools import cached_property
+from typing import Literal, Unpack, overload
 
-import torch
-
-from heedful.base.arguments import check_path, check_text, check_texts
+from heedful.base.arguments import check_text, check_texts
 from heedful.base.errors import UserError, by_caller
 from heedful.config.checks import carries_state
 from heedful.config.corpora.texts import JsonlTexts
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
 from heedful.data.prepare.text_stores import is_whole_file
 from heedful.data.text_form import TextForm
@@ -24,7 +20,6 @@ from heedful.decode.search import ProgressCallback
 from heedful.explain.explanation import Explanation
 from heedful.explain.generators import explain_running_text
 from heedful.explain.texts import explain_swapped, refuse_blank
-from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.networks import LanguageModel
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.generate.continuation_text import unspellable
@@ -37,7 +32,6 @@ from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.generate.scoring import TextScore, score_tokens
 from heedful.tasks.generate.streamed import GenerationStream
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.token_scores import END_PIECE
@@ -49,20 +43,13 @@ class TextGenerator(Embeds[LanguageModel]):
     It runs on the device and in the precision that `load` chose.
     """
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
-        """Load a language model as `heedful.load` does; refuse any other model."""
-        return cls(read_generator(check_path("path", path), Placement.of(device, precision)))
+    _rules = GENERATE
+    _network = LanguageModel
 
-    def __init__(self, bundle: Bundle[LanguageModel]) -> None:
-        super().__init__(bundle)
-        self._searched = SingleModel(self.network)
-
-    def to(self, device: str | torch.device, precision: str = "auto") -> Self:
-        """Move the model to a device, and return it: see `LoadedModel.to`."""
-        super().to(device, precision)
-        self._searched = SingleModel(self.network)  # what was recorded on another device is of no use here
-        return self
+    @cached_property
+    def _scorer(self) -> SingleModel:
+        """What a search asks for scores; it keeps what was recorded on a GPU."""
+        return SingleModel(self.network)
 
     @overload
     def generate(  # type: ignore[overload-overlap]
@@ -276,7 +263,7 @@ class TextGenerator(Embeds[LanguageModel]):
             return len(encoded), work.grow(work.begin(encoded), progress)
 
     def _continuing(self, request: GenerateRequest) -> Continuing:
-        return Continuing(self._searched, self.vocabularies["text"], request, self.window)
+        return Continuing(self._scorer, self.vocabularies["text"], request, self.window)
 
     def _encode(self, prompts: Sequence[str], request: GenerateRequest, name: str, first: int) -> list[list[int]]:
         """Return the tokens that the model continues; with open borders a prompt may be from the middle of a text."""
@@ -337,10 +324,3 @@ class TextGenerator(Embeds[LanguageModel]):
         return [
             TextScore((*tokenizer.pieces(row), *last), tuple(log_p)) for row, log_p in zip(rows, scored, strict=True)
         ]
-
-
-def read_generator(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[LanguageModel]:
-    """Read a language model from its folder and place it; `rules` are those of the task it was trained for."""
-    bundle = read_bundle(folder, LanguageModel, rules)
-    placement.put(bundle.model)
-    return bundle

@@ -1,6 +1,6 @@
 """The task of language models: they learn to predict the next token of running text."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +23,9 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
-from heedful.tasks.generate.model import TextGenerator, read_generator
+from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.generate.validation import LanguageValidator
-from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.training.objectives import NextToken
@@ -37,6 +36,7 @@ class GenerateTask(Task):
     """Predicts the next token of texts."""
 
     rules: TaskRules = GENERATE
+    model_type = TextGenerator
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary is kept."""
@@ -89,10 +89,6 @@ class GenerateTask(Task):
         """Count the tokens that an epoch predicts."""
         counts = [store.tokens("text") - len(store) for store in prepared.train]
         return float(sum(count * weight for count, weight in zip(counts, prepared.weights, strict=True)))
-
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> TextGenerator:
-        """Load a bundle as a model that generates text."""
-        return TextGenerator(read_generator(folder, placement, self.rules))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

@@ -2,14 +2,10 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
-from typing import Self, Unpack, cast, overload
+from typing import Unpack, cast, overload
 
-import torch
-from torch import nn
-
-from heedful.base.arguments import check_flag, check_path, check_several, check_text, check_texts, check_whole
-from heedful.base.errors import UserError, by_caller, memory_faults, option, suggestion
+from heedful.base.arguments import check_flag, check_several, check_text, check_texts, check_whole
+from heedful.base.errors import UserError, memory_faults, option, suggestion
 from heedful.base.trees import Tree, escape_brackets
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries
@@ -20,7 +16,6 @@ from heedful.explain.generators import explain_pair, explain_search
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle
-from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.parse.evaluation import ParseEvaluation, evaluate_parser, trees_of_rows
@@ -29,46 +24,25 @@ from heedful.tasks.parse.parse import BLANK
 from heedful.tasks.parse.parse import Parse as Parse
 from heedful.tasks.parse.rules import PARSE, leaves_of
 from heedful.tasks.parse.tree_codec import TreeCodec
-from heedful.tasks.shared.loaded_model import LoadedModel, Placement
-from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
+from heedful.tasks.shared.sequences.model import SequenceModel
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
-from heedful.tasks.shared.sequences.text_codec import TextCodec
 from heedful.tasks.shared.shown_options import options_of, show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
 
-class Parser(LoadedModel[EncoderDecoder]):
+class Parser(SequenceModel):
     """A trained parser with its recipe and its vocabularies, or an ensemble with those of the first model.
 
     It runs on the device and in the precision that `load` chose. Words are separated by spaces. A search finds trees
     over exactly the words of a sentence, unless it is `unconstrained`.
     """
 
-    @classmethod
-    def load(
-        cls,
-        path: str | PathLike[str],
-        device: str = "auto",
-        precision: str = "auto",
-        ensemble: Sequence[str | PathLike[str]] = (),
-    ) -> Self:
-        """Load a parser as `heedful.load` does; refuse any other model."""
-        folders = [check_path("path", path)]
-        folders += [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
-        return cls(*read_sequence_models(folders, Placement.of(device, precision), PARSE))
+    _rules = PARSE
+    _handled = "parsed"
 
     def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
-        super().__init__(bundle)
-        self.networks = (bundle.model, *(other.model for other in others))
-        self._wording = TextCodec(bundle.recipe, bundle.vocabularies)
+        super().__init__(bundle, *others)
         self._trees = TreeCodec(bundle.vocabularies["target"], leaves_of(bundle.recipe))
-        self._searched = scorer_of(self.networks)
-
-    def to(self, device: str | torch.device, precision: str = "auto") -> Self:
-        """Move the parser, or the whole ensemble, to a device, and return it: see `LoadedModel.to`."""
-        super().to(device, precision)
-        self._searched = scorer_of(self.networks)  # what was recorded on another device is of no use here
-        return self
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -165,7 +139,7 @@ class Parser(LoadedModel[EncoderDecoder]):
         if check_flag("search", search):
             settings, query = self._settings(request, constrained), self._query(source, len(text.split()), 0, request)
             with evaluation_mode(*self.networks):
-                nodes = explain_search(self._searched, query, settings, self.vocabularies["target"], best.tokens)
+                nodes = explain_search(self._scorer, query, settings, self.vocabularies["target"], best.tokens)
         return Explanation(
             self.recipe.rules.name,
             self.recipe.model.family,
@@ -227,15 +201,15 @@ class Parser(LoadedModel[EncoderDecoder]):
         progress: ProgressCallback,
     ) -> tuple[list[list[Hypothesis]], list[list[int]]]:
         """Search for the trees of all sentences that are not blank; also return the pieces of all."""
-        sources = self._wording.encode([escape_brackets(text) for text in texts], None, False, name, first)
-        self._check_lengths(sources, request, name, first)
+        sources = self.wording.encode([escape_brackets(text) for text in texts], None, False, name, first)
+        self._check_sources(sources, request.max_source, name, first)
         words = [len(text.split()) for text in texts]
         queries = [
             self._query(sources[index], count, first - 1 + index, request) for index, count in enumerate(words) if count
         ]
         settings = self._settings(request, constrained)
         with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
-            found = search(self._searched, queries, settings, request.batch_tokens, progress)
+            found = search(self._scorer, queries, settings, request.batch_tokens, progress)
         if not all(found):
             raise UserError(
                 "The model finds no tree, as its scores are not numbers: its weights are damaged, or its training "
@@ -258,26 +232,6 @@ class Parser(LoadedModel[EncoderDecoder]):
         tree = self._trees.decode(best.tokens, words) if best.complete else None
         return Parse(tuple(words), tree, best.log_probability, best.score)
 
-    def _check_lengths(self, sources: Sequence[Sequence[int]], request: SearchRequest, name: str, first: int) -> None:
-        """Refuse a sentence that the model has too few positions for, or that is longer than is to be parsed."""
-        limits = [source_limit(network) for network in self.networks]
-        room = min((limit for limit in limits if limit is not None), default=None)
-        for number, source in enumerate(sources, start=first):
-            if room is not None and len(source) + 1 > room:
-                raise UserError(
-                    f"{name}, line {number:,} has {len(source) + 1:,} tokens with `</s>`, but this model has positions "
-                    f"for {room:,}: split the line."
-                )
-            if len(source) > request.max_source:
-                raise UserError(
-                    f"{name}, line {number:,} has {len(source):,} tokens, but at most {request.max_source:,} are "
-                    f"parsed: split the line, or raise {by_caller('--max-source', '`max_source`')}."
-                )
-
-    def _all_networks(self) -> Sequence[nn.Module]:
-        return self.networks
-
     def _own_facts(self) -> Iterator[str]:
-        if len(self.networks) > 1:
-            yield f"ensemble of {len(self.networks)}"
+        yield from super()._own_facts()
         yield f"{len(self.labels)} labels"

@@ -1,6 +1,6 @@
 """The task of parsers: sentences and their trees as sequences of brackets, the next bracket, F1."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +19,6 @@ from heedful.tasks.parse.evaluation import ParseEvaluation, checked_tree, evalua
 from heedful.tasks.parse.model import Parser
 from heedful.tasks.parse.rules import PARSE
 from heedful.tasks.parse.validation import ParseValidator
-from heedful.tasks.shared.loaded_model import Placement
-from heedful.tasks.shared.sequences.loading import read_sequence_models
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
 
 
@@ -28,14 +26,11 @@ class ParseTask(SequenceTask):
     """Parses sentences."""
 
     rules: TaskRules = PARSE
+    model_type = Parser
 
     def validator(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> ParseValidator:
         """Make the validator that scores the model during training; the recipe's metric comes first."""
         return ParseValidator(bundle, prepared.valid)
-
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Parser:
-        """Load a bundle as a parser, or several with the same vocabularies that decode together."""
-        return Parser(*read_sequence_models([folder, *ensemble], placement, self.rules))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

@@ -4,22 +4,62 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Generic, Self
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import torch
 from torch import nn
 
+from heedful.base.arguments import check_path
 from heedful.base.devices import PRECISIONS, choose_device, has_bfloat16
 from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
+from heedful.config.task_rules import TaskRules
+from heedful.config.tasks import from_outside
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.explain.silencing import Head, silence_heads
-from heedful.models.bundle import Bundle, NetworkType
+from heedful.models.bundle import Bundle, NetworkType, other_task, read_bundle
 from heedful.models.networks import precision_of, set_precision, store_in
+
+
+@dataclass(frozen=True)
+class Placement:
+    """A device, and the data type of weights and activations on it."""
+
+    device: torch.device
+    precision: torch.dtype
+
+    @classmethod
+    def of(cls, device: str, precision: str) -> "Placement":
+        """Parse a user's choice. `auto` is a GPU where there is one, in bfloat16, or a CPU in float32."""
+        if not (isinstance(device, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", device)):
+            raise UserError(f"`{device}` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`.")
+        if precision not in ("auto", *PRECISIONS):
+            raise UserError(f"`{precision}` is not a precision: use `auto`, `float32` or `bfloat16`.")
+        place = choose_device(device)
+        if precision != "auto":
+            return cls(place, PRECISIONS[precision])
+        return cls(place, torch.bfloat16 if place.type == "cuda" and has_bfloat16(place) else torch.float32)
+
+    def put(self, network: nn.Module) -> None:
+        """Move a network to the device, in the precision."""
+        network.to(self.device)
+        store_in(network, self.precision)
+        set_precision(network, self.precision)
 
 
 class LoadedModel(Generic[NetworkType]):
     """A trained model with its recipe and vocabularies."""
+
+    _rules: ClassVar[TaskRules]  # of the task that such models are trained for
+    _network: ClassVar[type[nn.Module]]  # type of their networks
+    _ensembles: ClassVar[bool] = False  # whether several can answer together
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
+        """Load such a model as `heedful.load` does; refuse any other model."""
+        return read_model(cls, [check_path("path", path)], Placement.of(device, precision))
 
     def __init__(self, bundle: Bundle[NetworkType]) -> None:
         self._bundle = bundle
@@ -65,6 +105,7 @@ class LoadedModel(Generic[NetworkType]):
         placement = Placement.of(str(device), precision)
         for network in self._all_networks():
             placement.put(network)
+        vars(self).pop("_scorer", None)  # what a search recorded on another device is of no use here
         return self
 
     @contextmanager
@@ -95,6 +136,37 @@ class LoadedModel(Generic[NetworkType]):
         return iter(())
 
 
+Model = TypeVar("Model", bound=LoadedModel[Any])
+
+
+def read_model(
+    kind: type[Model], folders: Sequence[Path], placement: Placement, rules: TaskRules | None = None
+) -> Model:
+    """Read a model from its folder, or an ensemble from several, and place it.
+
+    `rules` are those of its task, if that is not the one that such models are usually trained for.
+    """
+    rules = rules or kind._rules
+    if len(folders) > 1 and not kind._ensembles:
+        raise UserError(f"{folders[0]} {rules.does}, and only translators and parsers make an ensemble.")
+    bundles: list[Bundle[Any]] = []
+    for folder in folders:
+        bundle = read_bundle(folder, kind._network, from_outside(rules))
+        if bundle.recipe.rules.name != rules.name:
+            raise other_task(folder, bundle.recipe)
+        bundles.append(bundle)
+        side = bundle.vocabularies.first_difference(bundles[0].vocabularies)
+        if side is not None:
+            ours, theirs = bundle.vocabularies[side], bundles[0].vocabularies[side]
+            raise UserError(
+                f"{folder} has another {side} vocabulary ({ours.size:,} pieces, {ours.fingerprint[:8]}) than "
+                f"{folders[0]} ({theirs.size:,} pieces, {theirs.fingerprint[:8]}): models of an ensemble must share "
+                "theirs."
+            )
+        placement.put(bundle.model)
+    return kind(*bundles)
+
+
 def describe_size(network: nn.Module, vocabularies: Vocabularies) -> str:
     """Return the number of parameters and the sizes of the vocabularies in words."""
     parameters = sum(parameter.numel() for parameter in network.parameters())
@@ -107,29 +179,3 @@ def listed(names: Sequence[str], most: int = 5) -> str:
     """Return the first names of a list in words, and the number of the others."""
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most:,} more" if len(names) > most else shown
-
-
-@dataclass(frozen=True)
-class Placement:
-    """A device, and the data type of weights and activations on it."""
-
-    device: torch.device
-    precision: torch.dtype
-
-    @classmethod
-    def of(cls, device: str, precision: str) -> "Placement":
-        """Parse a user's choice. `auto` is a GPU where there is one, in bfloat16, or a CPU in float32."""
-        if not (isinstance(device, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", device)):
-            raise UserError(f"`{device}` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`.")
-        if precision not in ("auto", *PRECISIONS):
-            raise UserError(f"`{precision}` is not a precision: use `auto`, `float32` or `bfloat16`.")
-        place = choose_device(device)
-        if precision != "auto":
-            return cls(place, PRECISIONS[precision])
-        return cls(place, torch.bfloat16 if place.type == "cuda" and has_bfloat16(place) else torch.float32)
-
-    def put(self, network: nn.Module) -> None:
-        """Move a network to the device, in the precision."""
-        network.to(self.device)
-        store_in(network, self.precision)
-        set_precision(network, self.precision)

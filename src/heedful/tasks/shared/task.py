@@ -23,7 +23,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.own_metrics import Metrics
 from heedful.metrics.scores import ItemScores, Score
 from heedful.models.bundle import Bundle
-from heedful.tasks.shared.loaded_model import LoadedModel, Placement
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
 from heedful.tasks.shared.validation import Asked, Validated, Validator
 from heedful.training.objectives import Objective
 
@@ -101,6 +101,7 @@ class Task(ABC):
     """
 
     rules: TaskRules  # of its recipes, and the names of its models; without torch
+    model_type: type[LoadedModel[Any]]  # class of its loaded models
 
     @abstractmethod
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
@@ -140,9 +141,9 @@ class Task(ABC):
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of an epoch, as training speed counts them."""
 
-    @abstractmethod
     def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> LoadedModel[Any]:
         """Load a bundle as a usable model; an ensemble applies to tasks that search."""
+        return read_model(self.model_type, [folder, *ensemble], placement, self.rules)
 
     @abstractmethod
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:

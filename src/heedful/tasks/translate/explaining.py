@@ -7,13 +7,14 @@ from typing import Annotated, Protocol, Unpack, cast
 from heedful.base.arguments import check_flag, check_text
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.decode.ensemble import Ensemble
 from heedful.decode.query import text_queries
+from heedful.decode.scorer import SingleModel
 from heedful.explain.explanation import Explanation, SearchNode
 from heedful.explain.generators import explain_pair, explain_search
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.sequences.loading import scorer_of
 from heedful.tasks.shared.sequences.search_options import SearchOptions, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 from heedful.tasks.shared.shown_options import Option
@@ -99,7 +100,7 @@ def _record(model: Translates, text: str, best: Translation, options: SearchOpti
     prefixes = None if request.prefix is None else model.wording.encode_prefixes(request.prefix, 1, 1)
     (query,) = text_queries(sources, request.settings.max_extra, prefixes, [0])
     with evaluation_mode(*model.networks):
-        scorer = scorer_of(model.networks)
+        scorer = Ensemble(model.networks) if len(model.networks) > 1 else SingleModel(model.network)
         return explain_search(scorer, query, request.settings, model.vocabularies["target"], best.tokens)
 
 

@@ -1,80 +1,51 @@
 """A trained translator: text in, text out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from os import PathLike
-from pathlib import Path
-from typing import Self, Unpack, overload
+from typing import Unpack, overload
 
-import torch
-from torch import nn
-
-from heedful.base.arguments import check_one_each, check_path, check_several, check_texts, check_whole
-from heedful.base.errors import UserError, by_caller, memory_faults
-from heedful.config.task_rules import TaskRules
+from heedful.base.arguments import check_one_each, check_several, check_texts, check_whole
+from heedful.base.errors import UserError, memory_faults
 from heedful.data.corpora.in_memory import read_rows
 from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.planner import WordPlanner
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
-from heedful.decode.scorer import Scorer
 from heedful.decode.search import ProgressCallback, search
 from heedful.explain.explanation import Explanation
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.models.bundle import Bundle
-from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.loaded_model import LoadedModel, Placement, listed
-from heedful.tasks.shared.sequences.loading import read_sequence_models, scorer_of
+from heedful.tasks.shared.loaded_model import listed
+from heedful.tasks.shared.sequences.model import SequenceModel
 from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, refuse_nbest, resolve
-from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
+from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
-from heedful.tasks.shared.token_scores import END_PIECE
+from heedful.tasks.shared.token_scores import END_PIECE, LONGEST_SCORED
 from heedful.tasks.translate.alignment import Alignment, align
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.explaining import ExplainOptions, explain_translation
 from heedful.tasks.translate.reranking import Reranked, rerank_one
 from heedful.tasks.translate.rules import TRANSLATE
-from heedful.tasks.translate.scoring import PairScore, refuse_long_side, score_tokens
+from heedful.tasks.translate.scoring import PairScore, score_tokens
 from heedful.tasks.translate.translation import BLANK
 from heedful.tasks.translate.translation import Translation as Translation
 from heedful.tasks.translate.word_rules import WordRules, search_with_words
 
 
-class Translator(LoadedModel[EncoderDecoder]):
+class Translator(SequenceModel):
     """A trained model with its recipe and tokenizers, or an ensemble with those of the first model.
 
     It runs on the device and in the precision that `load` chose.
     """
 
-    @classmethod
-    def load(
-        cls,
-        path: str | PathLike[str],
-        device: str = "auto",
-        precision: str = "auto",
-        ensemble: Sequence[str | PathLike[str]] = (),
-    ) -> Self:
-        """Load a translator as `heedful.load` does; refuse any other model."""
-        others = [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
-        return cls(*read_translators([check_path("path", path), *others], Placement.of(device, precision)))
+    _rules = TRANSLATE
+    _handled = "translated"
 
     def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
-        super().__init__(bundle)
-        self._bundles = (bundle, *others)
-        self.networks = (bundle.model, *(other.model for other in others))
-        self.wording = TextCodec(bundle.recipe, bundle.vocabularies)
-        limits = [source_limit(network) for network in self.networks]
-        self._longest = min((limit for limit in limits if limit is not None), default=None)
-        self._searched = self._scorer()
+        super().__init__(bundle, *others)
         self._planner = WordPlanner(bundle.vocabularies["target"])
-
-    def to(self, device: str | torch.device, precision: str = "auto") -> Self:
-        """Move the translator, or the whole ensemble, to a device, and return it: see `LoadedModel.to`."""
-        super().to(device, precision)
-        self._searched = self._scorer()  # what was recorded on another device is of no use here
-        return self
 
     @overload
     def translate(self, texts: str, **options: Unpack[SearchOptions]) -> str: ...  # type: ignore[overload-overlap]
@@ -127,7 +98,7 @@ class Translator(LoadedModel[EncoderDecoder]):
         rules = WordRules(request, self.wording, self._planner)
         checked = check_texts([texts] if isinstance(texts, str) else texts, name)
         sources = self.encode(checked, request.to, raw=request.raw, name=name)
-        self._check_sources(sources, request, name)
+        self._check_sources(sources, request.max_source, name)
         found = self._translations(sources, request, progress, automata=rules.automata(checked))
         return found[0] if isinstance(texts, str) else found
 
@@ -165,7 +136,7 @@ class Translator(LoadedModel[EncoderDecoder]):
 
         def translated(part: Sequence[str], first: int) -> list[list[Translation]]:
             sources = self.encode(check_texts(part, name, first), request.to, raw=request.raw, name=name, first=first)
-            self._check_sources(sources, request, name, first)
+            self._check_sources(sources, request.max_source, name, first)
             return self._translations(sources, request, progress, first, rules.automata(part))
 
         return answer_stream(texts, translated, chunk=chunk, ready=ready)
@@ -276,46 +247,19 @@ class Translator(LoadedModel[EncoderDecoder]):
         """Refuse a source that cannot be scored, as it is too long; `first` is the number of the first line."""
         self._check_positions(sources, name, first)
         for number, source in enumerate(sources, start=first):
-            refuse_long_side(source, f"{name}, line {number:,}")
-
-    def _check_positions(self, sources: Sequence[Sequence[int]], name: str, first: int) -> None:
-        """Refuse a source for which the model has too few positions."""
-        for number, source in enumerate(sources, start=first):
-            if self._longest is not None and len(source) + 1 > self._longest:
-                raise UserError(
-                    f"{name}, line {number:,} has {len(source) + 1:,} tokens with `</s>`, but this model has positions "
-                    f"for {self._longest:,} (`model.{self._limiting_key}`): split the line."
-                )
-
-    def _check_sources(
-        self, sources: Sequence[Sequence[int]], request: SearchRequest, name: str, first: int = 1
-    ) -> None:
-        """Refuse a source that the model has too few positions for, or that is longer than is to be translated."""
-        self._check_positions(sources, name, first)
-        for number, source in enumerate(sources, start=first):
-            if len(source) > request.max_source:
-                raise UserError(
-                    f"{name}, line {number:,} has {len(source):,} tokens, but at most {request.max_source:,} are "
-                    f"translated: split the line, or raise {by_caller('--max-source', '`max_source`')}."
-                )
+            _refuse_long_side(source, f"{name}, line {number:,}")
 
     def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
         """Refuse a target that cannot be scored, as it is too long."""
         limits = [network.decoder.longest for network in self.networks]
         longest = min((limit for limit in limits if limit is not None), default=None)
         for number, target in enumerate(targets, start=first):
-            refuse_long_side(target, f"{name}, line {number:,}: the reference")
+            _refuse_long_side(target, f"{name}, line {number:,}: the reference")
             if longest is not None and len(target) + 1 > longest:
                 raise UserError(
                     f"{name}, line {number:,}: the reference has {len(target) + 1:,} tokens with `</s>`, but this "
                     f"model has positions for {longest:,} (`model.{self._limiting_key}`): leave the pair out."
                 )
-
-    @property
-    def _limiting_key(self) -> str:
-        """Key of [model] that sets the maximum length of a sentence."""
-        ends = [end for bundle in self._bundles if (end := bundle.recipe.model.longest)]
-        return min(ends)[1] if ends else ""
 
     def _request(self, nbest: int, options: SearchOptions) -> SearchRequest:
         return resolve(options, self.recipe.decode, nbest, self.vocabularies["target"].tags.values())
@@ -340,9 +284,9 @@ class Translator(LoadedModel[EncoderDecoder]):
         planned = {first - 1 + index: one for index, one in enumerate(automata) if one is not None}
         with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
             if planned:
-                found = search_with_words(self._searched, queries, planned, request, progress)
+                found = search_with_words(self._scorer, queries, planned, request, progress)
             else:
-                found = search(self._searched, queries, request.settings, request.batch_tokens, progress)
+                found = search(self._scorer, queries, request.settings, request.batch_tokens, progress)
         if not all(found):  # no hypothesis has a score that is a number
             raise UserError(
                 "The model finds no translation, as its scores are not numbers: its weights are damaged, or its "
@@ -376,27 +320,16 @@ class Translator(LoadedModel[EncoderDecoder]):
         tags = 0 if self.wording.language(source) is None else 1
         return align(self.vocabularies, source[tags:], best.tokens, [index - tags for index in best.alignment])
 
-    def _scorer(self) -> Scorer:
-        return scorer_of(self.networks)
-
-    def _all_networks(self) -> Sequence[nn.Module]:
-        return self.networks
-
     def _own_facts(self) -> Iterator[str]:
-        if len(self.networks) > 1:
-            yield f"ensemble of {len(self.networks)}"
+        yield from super()._own_facts()
         if languages := list(self.vocabularies["source"].tags):
             yield f"to {listed(languages)}"
 
 
-load = Translator.load
-
-
-def read_translators(
-    folders: Sequence[Path], placement: Placement, rules: TaskRules | None = None
-) -> list[Bundle[EncoderDecoder]]:
-    """Read a translator from its folder, or several with the same vocabularies that decode together, and place them.
-
-    `rules` are those of the task that they were trained for, if that is not translation itself.
-    """
-    return read_sequence_models(folders, placement, rules or TRANSLATE)
+def _refuse_long_side(tokens: Sequence[int], where: str) -> None:
+    """Refuse a source or a target that is too long to be scored in seconds; `where` names it in messages."""
+    if len(tokens) > LONGEST_SCORED:
+        raise UserError(
+            f"{where} has {len(tokens):,} tokens, but at most {LONGEST_SCORED:,} are scored: split it, or leave the "
+            "pair out."
+        )

@@ -3,28 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from heedful.base.errors import UserError
 from heedful.data.batches.pairs import collate, pair_costs
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
 from heedful.metrics.language import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.token_scores import LONGEST_SCORED, TokenScores
+from heedful.tasks.shared.token_scores import TokenScores
 
 
 @dataclass(frozen=True)
 class PairScore(TokenScores):
     """The log probability that a model gives to each token of a target, given its source."""
-
-
-def refuse_long_side(tokens: Sequence[int], where: str) -> None:
-    """Refuse a source or a target that is too long to be scored in seconds; `where` names it in messages."""
-    if len(tokens) > LONGEST_SCORED:
-        raise UserError(
-            f"{where} has {len(tokens):,} tokens, but at most {LONGEST_SCORED:,} are scored: split it, or leave the "
-            "pair out."
-        )
 
 
 def score_tokens(

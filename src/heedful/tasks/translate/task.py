@@ -1,6 +1,6 @@
 """The task of translators: pairs of sentences, the next token of the target, BLEU and chrF."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,9 @@ from heedful.data.corpora.pairs import read_references
 from heedful.data.prepare.prepared import Prepared
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
-from heedful.tasks.translate.model import Translator, read_translators
+from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.rules import TRANSLATE
 from heedful.tasks.translate.validation import TranslationValidator
 
@@ -24,14 +23,11 @@ class TranslateTask(SequenceTask):
     """Translates one sequence into another."""
 
     rules: TaskRules = TRANSLATE
+    model_type = Translator
 
     def validator(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> TranslationValidator:
         """Make the validator that scores the model during training; the recipe's metric comes first."""
         return TranslationValidator(bundle, prepared.valid)
-
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Translator:
-        """Load a bundle as a translator, or several with the same vocabularies that decode together."""
-        return Translator(*read_translators([folder, *ensemble], placement, self.rules))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

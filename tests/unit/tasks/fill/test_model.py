@@ -15,7 +15,7 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle, write_description, write_weights
 from heedful.tasks.fill.mask_text import split_at_masks
-from heedful.tasks.fill.model import Candidate, MaskFiller, load_filler
+from heedful.tasks.fill.model import Candidate, MaskFiller
 from heedful.tasks.translate.model import Translator
 
 
@@ -235,9 +235,9 @@ def test_a_stream_answers_when_the_next_line_would_have_to_be_awaited(week: Mask
 def test_a_bundle_on_disk_answers_as_it_did(week: MaskFiller, tmp_path: Path) -> None:
     write_description(tmp_path, week.recipe, week.vocabularies)
     write_weights(tmp_path, week.network)
-    again = load_filler(tmp_path, "cpu")
+    again = MaskFiller.load(tmp_path, "cpu")
     assert again.fill("monday [MASK] wednesday") == week.fill("monday [MASK] wednesday")
-    half = load_filler(tmp_path, "cpu", "bfloat16").fill("monday [MASK] wednesday")
+    half = MaskFiller.load(tmp_path, "cpu", "bfloat16").fill("monday [MASK] wednesday")
     assert half.text == "monday tuesday wednesday"
     assert isinstance(half.masks[0][0], Candidate)
 
@@ -246,4 +246,4 @@ def test_a_translator_is_refused(untrained: Callable[..., Translator], tmp_path:
     translator = untrained()
     write_description(tmp_path, translator.recipe, translator.vocabularies)
     with pytest.raises(UserError, match=r"is a model that translates: use `heedful.load`, which"):
-        load_filler(tmp_path, "cpu")
+        MaskFiller.load(tmp_path, "cpu")

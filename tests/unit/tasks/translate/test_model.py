@@ -12,7 +12,7 @@ import torch
 
 import heedful
 from heedful.base.errors import MachineError, UserError, on_command_line
-from heedful.tasks.translate.model import Translation, Translator, load
+from heedful.tasks.translate.model import Translation, Translator
 
 Sentences = Callable[[int], list[str]]
 Make = Callable[..., Translator]
@@ -69,7 +69,7 @@ def test_a_full_memory_names_the_options_that_fill_it_and_their_values(
 
 
 def test_a_model_whose_scores_are_not_numbers_is_one_line(reversing_folder: Path) -> None:
-    model = load(reversing_folder, device="cpu")
+    model = Translator.load(reversing_folder, device="cpu")
     for parameter in model.network.parameters():
         parameter.data.fill_(3e38)
     with pytest.raises(UserError, match=r"^The model finds no translation, as its scores are not numbers: its weights"):
@@ -226,7 +226,10 @@ def test_a_translation_that_was_cut_says_so(untrained: Make) -> None:
 
 
 def test_bfloat16_keeps_matrices_in_bfloat16_and_norms_in_float32(reversing_folder: Path, sentences: Sentences) -> None:
-    exact, rough = load(reversing_folder, device="cpu"), load(reversing_folder, device="cpu", precision="bfloat16")
+    exact, rough = (
+        Translator.load(reversing_folder, device="cpu"),
+        Translator.load(reversing_folder, device="cpu", precision="bfloat16"),
+    )
     types = {name: parameter.dtype for name, parameter in rough.network.named_parameters()}
     assert types["encoder.embedding.weight"] == torch.bfloat16
     assert types["encoder.blocks.0.attention.project.bias"] == torch.bfloat16
@@ -249,12 +252,12 @@ def test_unknown_devices_and_precisions_are_refused(
     reversing_folder: Path, options: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UserError) as caught:
-        load(reversing_folder, **options)
+        Translator.load(reversing_folder, **options)
     assert str(caught.value) == message
 
 
 def test_automatic_precision_is_float32_on_the_cpu(reversing_folder: Path) -> None:
-    model = load(str(reversing_folder), device="cpu")
+    model = Translator.load(str(reversing_folder), device="cpu")
     assert {parameter.dtype for parameter in model.network.parameters()} == {torch.float32}
     assert model.recipe.decode.max_extra == 6
     assert model.vocabularies.joint
@@ -262,7 +265,7 @@ def test_automatic_precision_is_float32_on_the_cpu(reversing_folder: Path) -> No
 
 def test_a_bundle_may_be_moved(reversing_folder: Path, tmp_path: Path) -> None:
     moved = shutil.copytree(reversing_folder, tmp_path / "moved")
-    assert load(moved, device="cpu").translate("ant bee") == "bee ant"
+    assert Translator.load(moved, device="cpu").translate("ant bee") == "bee ant"
 
 
 @pytest.mark.wide

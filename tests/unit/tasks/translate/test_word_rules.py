@@ -7,7 +7,7 @@ import torch
 
 from heedful.base.errors import UserError
 from heedful.decode.settings import Sampling
-from heedful.tasks.translate.model import Translator, load
+from heedful.tasks.translate.model import Translator
 
 TEXTS = ["ant bee", "cat", "", "dog eel fox", "hen cat gnu", "bee"]
 SEARCHES: list[dict[str, Any]] = [{}, {"beam": 1}, {"beam": 5}, {"sampling": Sampling(samples=2, seed=3)}]
@@ -66,7 +66,7 @@ def test_each_text_may_have_its_own_words(reversing: Translator) -> None:
 
 
 def test_streams_and_ensembles_have_words_too(reversing: Translator, reversing_folder: str) -> None:
-    both = load(reversing_folder, device="cpu", ensemble=[reversing_folder])
+    both = Translator.load(reversing_folder, device="cpu", ensemble=[reversing_folder])
     found = [best.text for best, *_ in both.stream_detailed(TEXTS, terms={"cat": "fox"}, chunk=2)]
     assert found == both.translate(TEXTS, terms={"cat": "fox"})
     assert "fox" in found[1].split()
@@ -93,7 +93,7 @@ def test_words_go_together_with_other_options(reversing: Translator) -> None:
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("options", SEARCHES, ids=["beam 4", "greedy", "beam 5", "sampling"])
 def test_words_are_found_on_a_gpu_too(reversing_folder: str, options: dict[str, Any]) -> None:
-    model = load(reversing_folder, device="cuda")
+    model = Translator.load(reversing_folder, device="cuda")
     plain = model.translate(TEXTS, **options)
     found = model.translate(TEXTS, terms={"cat": "fox"}, **options)
     assert "fox" in found[1].split()

@@ -114,9 +114,9 @@ def test_samples_are_the_same_whatever_stands_beside_them(reversing: Translator)
 
 
 def test_an_ensemble_of_one_model_twice_is_the_model(reversing: Translator, reversing_folder: str) -> None:
-    from heedful.tasks.translate.model import load
+    from heedful.tasks.translate.model import Translator
 
-    both = load(reversing_folder, device="cpu", ensemble=[reversing_folder])
+    both = Translator.load(reversing_folder, device="cpu", ensemble=[reversing_folder])
     texts = ["ant bee cat", "dog", ""]
     for one, other in zip(reversing.translate_detailed(texts), both.translate_detailed(texts), strict=True):
         assert one[0].text == other[0].text

@@ -1,0 +1,78 @@
+"""Loaded models that map one text to another: one, or several that decode together."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from os import PathLike
+from typing import ClassVar, Self
+
+from torch import nn
+
+from heedful.base.arguments import check_path, check_several
+from heedful.base.errors import UserError, by_caller
+from heedful.decode.ensemble import Ensemble
+from heedful.decode.scorer import Scorer, SingleModel
+from heedful.models.bundle import Bundle
+from heedful.models.limits import source_limit
+from heedful.models.networks import EncoderDecoder
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
+from heedful.tasks.shared.sequences.text_codec import TextCodec
+
+
+class SequenceModel(LoadedModel[EncoderDecoder]):
+    """A model that maps one text to another, or an ensemble with the recipe and the tokenizers of the first model."""
+
+    _network = EncoderDecoder
+    _ensembles = True
+    _handled: ClassVar[str]  # "translated": what is done with a source, in messages
+
+    @classmethod
+    def load(
+        cls,
+        path: str | PathLike[str],
+        device: str = "auto",
+        precision: str = "auto",
+        ensemble: Sequence[str | PathLike[str]] = (),
+    ) -> Self:
+        """Load such a model as `heedful.load` does, or several that decode together; refuse any other model."""
+        others = [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
+        return read_model(cls, [check_path("path", path), *others], Placement.of(device, precision))
+
+    def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
+        super().__init__(bundle)
+        self.networks = (bundle.model, *(other.model for other in others))
+        self.wording = TextCodec(bundle.recipe, bundle.vocabularies)
+        limits = [source_limit(network) for network in self.networks]
+        self._longest = min((limit for limit in limits if limit is not None), default=None)
+        ends = [end for one in (bundle, *others) if (end := one.recipe.model.longest)]
+        self._limiting_key = min(ends)[1] if ends else ""  # key of [model] that sets the maximum length of a text
+
+    @cached_property
+    def _scorer(self) -> Scorer:
+        """What a search asks for scores; it keeps what was recorded on a GPU."""
+        return Ensemble(self.networks) if len(self.networks) > 1 else SingleModel(self.network)
+
+    def _check_sources(self, sources: Sequence[Sequence[int]], most: int, name: str, first: int = 1) -> None:
+        """Refuse a source that the model has too few positions for, or that has more than `most` tokens."""
+        self._check_positions(sources, name, first)
+        for number, source in enumerate(sources, start=first):
+            if len(source) > most:
+                raise UserError(
+                    f"{name}, line {number:,} has {len(source):,} tokens, but at most {most:,} are "
+                    f"{self._handled}: split the line, or raise {by_caller('--max-source', '`max_source`')}."
+                )
+
+    def _check_positions(self, sources: Sequence[Sequence[int]], name: str, first: int) -> None:
+        """Refuse a source for which the model has too few positions."""
+        for number, source in enumerate(sources, start=first):
+            if self._longest is not None and len(source) + 1 > self._longest:
+                raise UserError(
+                    f"{name}, line {number:,} has {len(source) + 1:,} tokens with `</s>`, but this model has positions "
+                    f"for {self._longest:,} (`model.{self._limiting_key}`): split the line."
+                )
+
+    def _all_networks(self) -> Sequence[nn.Module]:
+        return self.networks
+
+    def _own_facts(self) -> Iterator[str]:
+        if len(self.networks) > 1:
+            yield f"ensemble of {len(self.networks)}"
