@@ -47,7 +47,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.from_recipe.images import build_image_classifier
 from heedful.runs.job import set_up
-from heedful.tasks.images.classify.task import ClassifyImagesTask
+from heedful.tasks.classify.task import ClassifyImagesTask
 
 NEVER: Final = 10**9
 CHUNK: Final = 64  # images that are drawn at once

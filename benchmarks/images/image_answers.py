@@ -34,8 +34,8 @@ from heedful.data.builtin.scenes_drawing import BACKGROUND
 from heedful.data.images.questions.reading import AskedImage, ImageQuestion, read_asked_images
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
-from heedful.tasks.images.answer.evaluation import ImageAnswerEvaluation, evaluate_answers
-from heedful.tasks.images.answer.model import ImageAnswerer
+from heedful.tasks.classify.evaluation import ImageAnswerEvaluation
+from heedful.tasks.classify.image_models import ImageAnswerer
 from heedful.tasks.table import find_task
 
 NAME: Final = "image_answers"
@@ -73,7 +73,7 @@ class Cell(cells.Cell):
         model = ImageAnswerer.load(self.folder / "run")
         asked = {split: _asked(recipe, split) for split in ("test", "valid")}
         blank = [replace(each, image=replace(each.image, source=_blank())) for each in asked["test"]]
-        test, valid, without = (evaluate_answers(model, each) for each in (asked["test"], asked["valid"], blank))
+        test, valid, without = (model.evaluate_rows(each) for each in (asked["test"], asked["valid"], blank))
         unseen = [asks_unseen(question) for question in test.questions]
         usual = most_frequent(_asked(recipe, "train"))
         guessed = [usual.get(question.kind) == question.answer for question in test.questions]

@@ -40,7 +40,6 @@ from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import read_texts
 from heedful.runs.training_run import train
-from heedful.tasks.classify.evaluation import evaluate_classifier
 from heedful.tasks.loading import load
 
 NAME = "coattention"
@@ -116,7 +115,7 @@ class Run(Cell):
         right = {}
         for kind, corpus in zip(("similar", "random"), classifier.recipe.data.test, strict=True):
             texts = list(read_texts(corpus, classifier.recipe.data.folder))
-            judged = evaluate_classifier(classifier, texts).result
+            judged = classifier.evaluate_rows(texts).result
             right[kind] = "".join("1" if one else "0" for one in (judged.true == judged.said).all(axis=1))
         parameters = sum(parameter.numel() for parameter in classifier.network.parameters())
         return {"parameters": parameters, "training": describe_training(self.folder), "right": right}

@@ -41,7 +41,6 @@ from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.texts import read_texts
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
-from heedful.tasks.classify.evaluation import evaluate_classifier
 from heedful.tasks.loading import load
 
 NAME, FEW = "imdb", "bert-few"
@@ -119,7 +118,7 @@ class Chain(Cell):
         classifier: Any = load(run)
         data = classifier.recipe.data
         texts = [text for corpus in getattr(data, split) for text in read_texts(corpus, data.folder)]
-        judged = evaluate_classifier(classifier, texts).result
+        judged = classifier.evaluate_rows(texts).result
         right = (judged.true == judged.said).all(axis=1)
         return judged.accuracy, "".join("1" if one else "0" for one in right)
 

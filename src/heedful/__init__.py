@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer, Span
     from heedful.tasks.answer.model import Reader
     from heedful.tasks.caption.model import Caption, Captioner
+    from heedful.tasks.classify.classification import ImageAnswer
+    from heedful.tasks.classify.image_models import ImageAnswerer, ImageClassifier
     from heedful.tasks.classify.model import Classification, TextClassifier
     from heedful.tasks.evaluate import evaluate
     from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
@@ -46,14 +48,10 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.model import TextGenerator
     from heedful.tasks.generate.scoring import TextScore
     from heedful.tasks.generate.streamed import GenerationStream
-    from heedful.tasks.images.answer.answer import ImageAnswer
-    from heedful.tasks.images.answer.model import ImageAnswerer
-    from heedful.tasks.images.classify.model import ImageClassifier
     from heedful.tasks.loading import load
     from heedful.tasks.parse.model import Parse, Parser
     from heedful.tasks.shared.embeddings import TokenVectors
-    from heedful.tasks.tag.model import Tagger
-    from heedful.tasks.tag.tagging import TaggedSpan, Tagging
+    from heedful.tasks.tag.model import TaggedSpan, Tagger, Tagging
     from heedful.tasks.translate.model import Translation, Translator
     from heedful.tasks.translate.reranking import Reranked
     from heedful.tasks.translate.scoring import PairScore
@@ -139,9 +137,9 @@ _HOMES = {  # modules that are imported when a name is first used
     "PairScore": "heedful.tasks.translate.scoring",
     "Parse": "heedful.tasks.parse.model",
     "Parser": "heedful.tasks.parse.model",
-    "ImageAnswer": "heedful.tasks.images.answer.answer",
-    "ImageAnswerer": "heedful.tasks.images.answer.model",
-    "ImageClassifier": "heedful.tasks.images.classify.model",
+    "ImageAnswer": "heedful.tasks.classify.classification",
+    "ImageAnswerer": "heedful.tasks.classify.image_models",
+    "ImageClassifier": "heedful.tasks.classify.image_models",
     "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",
     "Reranked": "heedful.tasks.translate.reranking",
@@ -150,9 +148,9 @@ _HOMES = {  # modules that are imported when a name is first used
     "Span": "heedful.tasks.answer.answer",
     "StepMetrics": "heedful.training.trainer",
     "System": "heedful.lab.compare",
-    "TaggedSpan": "heedful.tasks.tag.tagging",
+    "TaggedSpan": "heedful.tasks.tag.model",
     "Tagger": "heedful.tasks.tag.model",
-    "Tagging": "heedful.tasks.tag.tagging",
+    "Tagging": "heedful.tasks.tag.model",
     "TextClassifier": "heedful.tasks.classify.model",
     "TextGenerator": "heedful.tasks.generate.model",
     "TextScore": "heedful.tasks.generate.scoring",

@@ -30,9 +30,9 @@ from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier, MaskedModel, set_precision
 from heedful.nn.initialization import init_xavier
 from heedful.runs.training_run import train
-from heedful.tasks.classify.scoring import collator_of
-from heedful.tasks.classify.validation import evaluate_stores
-from heedful.training.objectives import MaskedTokens, Objective, OneLabel, SeveralLabels
+from heedful.tasks.classify.objective import OneLabel, SeveralLabels
+from heedful.tasks.classify.task import ClassifyTask
+from heedful.training.objectives import MaskedTokens, Objective
 
 WORDS, CLASSES = 14, 3
 MASK = 4
@@ -329,13 +329,13 @@ def test_a_classifier_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is_r
     bundle = read_bundle(whole, Classifier)
     bundle.model.eval()
     assert bundle.vocabularies.labels == ("a", "b", "c")
-    made = collator_of(bundle.recipe, 3)
+    made = ClassifyTask().collator(bundle.recipe, 3)
     assert type(made) is type(collator(classifier))
     store = SEVERAL if is_several(classifier) else TEXTS
-    judged, loss = evaluate_stores(bundle, (store,))
+    judged = ClassifyTask().evaluate_stores(bundle, (store,))
     assert judged.texts == len(store)
     scores = bundle.model(made.batch([store], rows()).text)
-    assert loss * len(store) == pytest.approx(by_hand(scores.detach(), store, is_several(classifier)), rel=1e-5)
+    assert judged.loss * len(store) == pytest.approx(by_hand(scores.detach(), store, is_several(classifier)), rel=1e-5)
 
 
 def by_hand(scores_BC: Tensor, store: TokenStore, several: bool) -> float:

@@ -38,19 +38,12 @@ from heedful.models.networks import set_precision
 from heedful.nn.decoding.spans import log_ends
 from heedful.nn.losses.predictions import JointPrediction, TokenPrediction
 from heedful.runs.training_run import train
-from heedful.training.objectives import (
-    AnswerEnds,
-    LabelSequences,
-    MaskedTokens,
-    NextToken,
-    OneLabel,
-    PredictiveObjective,
-    SeveralLabels,
-    WordLabels,
-)
+from heedful.tasks.answer.objective import AnswerEnds
+from heedful.tasks.classify.objective import OneLabel, SeveralLabels, WithLanguageLoss, next_tokens
+from heedful.tasks.tag.objective import LabelSequences, WordLabels
+from heedful.training.objectives import MaskedTokens, NextToken, PredictiveObjective
 from heedful.training.remedies.build import with_remedies
 from heedful.training.remedies.distillation import read_teacher
-from heedful.training.remedies.language_loss import WithLanguageLoss, next_tokens
 
 WORDS, CLASSES = 14, 3
 STORE = TokenStore.of(

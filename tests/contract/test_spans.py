@@ -24,7 +24,7 @@ from heedful.models.networks import SpanReader, set_precision
 from heedful.nn.initialization import init_xavier
 from heedful.runs.training_run import train
 from heedful.tasks.answer.model import Reader
-from heedful.training.objectives import AnswerEnds
+from heedful.tasks.answer.objective import AnswerEnds
 
 ENCODERS: Mapping[str, Mapping[str, Any]] = {
     "transformer": TRANSFORMER,

@@ -24,8 +24,8 @@ from heedful.models.networks import WordClassifier, set_precision
 from heedful.nn.initialization import init_xavier
 from heedful.runs.training_run import train
 from heedful.tasks.tag.model import Tagger
-from heedful.tasks.tag.validation import evaluate_stores
-from heedful.training.objectives import LabelSequences, WordLabels
+from heedful.tasks.tag.objective import LabelSequences, WordLabels
+from heedful.tasks.tag.task import TagTask
 
 WORDS = 14
 TEXTS = TokenStore.of(
@@ -182,13 +182,13 @@ def check_cut_sentences(model: Tagger, home: Path) -> None:
     prepared = prepare_tagged(model.recipe, given=model.vocabularies)
     assert len(prepared.valid[0]) > 20, "some sentences are cut"
     model.network.eval()
-    judged, loss = evaluate_stores(model.bundle, prepared.valid)
+    judged = TagTask().evaluate_stores(model.bundle, prepared.valid)
     sentences = tagged_sentences(20, seed=1)
     assert [list(labels) for labels in judged.true] == [[label for _, label in sentence] for sentence in sentences]
     found = model.tag([[word for word, _ in sentence] for sentence in sentences])
     assert [tagging.labels for tagging in found] == list(judged.said)
     evaluated = model.evaluate([tuple(zip(*sentence, strict=True)) for sentence in sentences])
-    assert evaluated.loss == pytest.approx(loss, rel=1e-5)
+    assert evaluated.loss == pytest.approx(judged.loss, rel=1e-5)
     assert evaluated.result.f1 == judged.f1
 
 

@@ -34,6 +34,7 @@ class TaskRules:
     running: bool = False  # whether it reads running text in windows, line breaks included
     scored: Literal["texts", "pairs"] | None = None  # what its models score and are compared by; None: neither
     compared_by: tuple[str, ...] = ()  # metrics of comparisons, besides those of pairs; the first two are the default
+    scores: tuple[str, ...] = ()  # names of the scores of an evaluation, the main one first
     labels: bool = False  # whether its models have named classes
     images: bool = False  # whether it reads images, at which checks of texts do not look
     words: bool = False  # whether every word of a text has a label of its own

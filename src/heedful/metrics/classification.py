@@ -7,38 +7,18 @@ class. In code, `said` marks the predicted classes.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import torch
-import torch.nn.functional as F
-from jaxtyping import Float
 from numpy.typing import NDArray
-from torch import Tensor
 
-from heedful.data.batches.texts import TextBatch
-from heedful.data.images.batches import ImageBatch
-from heedful.data.images.questions.batches import ImageQuestionBatch
-from heedful.models.images import ImageAnswerer
-from heedful.models.networks import Classifier
+from heedful.metrics.rows import ItemCounts, ItemValues
+from heedful.metrics.scores import macro_f1_of_sums
 
 Counts = NDArray[np.int64]
 _Z: Final = 1.959963984540054  # 95% of a normal distribution lie within this many standard deviations
-
-
-@torch.inference_mode()
-def class_scores(
-    model: Classifier | ImageAnswerer, batches: Iterable[TextBatch | ImageBatch | ImageQuestionBatch]
-) -> Iterator[Float[Tensor, "B C"]]:
-    """Yield the scores of all classes for the real texts, images or questions of each batch.
-
-    The model must be in `eval` mode.
-    """
-    device = next(model.parameters()).device
-    for batch in batches:
-        yield model(batch.to(device).inputs)[: batch.sentences].float().cpu()
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,21 +26,24 @@ class ClassificationResult:
     """The predicted and the true classes of texts."""
 
     labels: tuple[str, ...]
-    true: NDArray[np.bool_]  # texts x classes
+    true: NDArray[np.bool_]  # texts x classes; none is true of a text whose class the model does not have
     said: NDArray[np.bool_]
+    loss: float = math.nan  # -log P of the true classes, mean over texts
+    several: bool = False  # whether a text may have several classes, or none
+    noun: str = "text"  # what is classified, in words
 
     @property
     def texts(self) -> int:
         """The number of texts."""
         return len(self.true)
 
-    def named(self, several: bool) -> tuple[list[Any], list[Any]]:
+    def named(self) -> tuple[list[Any], list[Any]]:
         """Return the predicted and the true classes by name: a label per text, or a tuple if there can be several."""
         said, true = (
             [tuple(label for label, mark in zip(self.labels, row, strict=True) if mark) for row in marks.tolist()]
             for marks in (self.said, self.true)
         )
-        return (said, true) if several else ([one for (one,) in said], [one for (one,) in true])
+        return (said, true) if self.several else (["".join(one) for one in said], ["".join(one) for one in true])
 
     @property
     def accuracy(self) -> float:
@@ -70,7 +53,12 @@ class ClassificationResult:
     @property
     def right_texts(self) -> int:
         """The number of texts whose predicted classes are exactly the true ones."""
-        return int((self.true == self.said).all(axis=1).sum())
+        return int(self.right_rows.sum())
+
+    @property
+    def right_rows(self) -> NDArray[np.bool_]:
+        """Whether the predicted classes of each text are exactly the true ones."""
+        return (self.true == self.said).all(axis=1)
 
     @property
     def accuracy_interval(self) -> tuple[float, float]:
@@ -113,6 +101,19 @@ class ClassificationResult:
         said, true = self.said[:, order], self.true[:, order]
         return np.concatenate([said & true, said, true], axis=1).astype(np.float64)
 
+    def describe_right(self, noun: str = "") -> str:
+        """Return the number of right texts and the interval of the accuracy in words."""
+        low, high = (100 * end for end in self.accuracy_interval)
+        return f"{self.right_texts:,} of {self.texts:,}{noun}; 95% interval {low:.1f}% to {high:.1f}%"
+
+    def accuracy_items(self) -> ItemValues:
+        """Return what each text adds to the accuracy."""
+        return ItemValues(f"{self.noun}s whose labels are right", self.right_rows.tolist())
+
+    def f1_items(self) -> ItemCounts:
+        """Return what each text adds to the mean F1 over classes."""
+        return ItemCounts("mean F1 of classes", macro_f1_of_sums, self.class_counts)
+
     def by_class(self) -> Iterator[tuple[str, float, float, float, int]]:
         """The label, precision, recall, F1 and number of texts of each class."""
         return zip(self.labels, self.precision, self.recall, self.f1, self.true.sum(axis=0), strict=True)
@@ -135,32 +136,11 @@ def wilson_interval(right: int, count: int) -> tuple[float, float]:
     return max(0.0, low), min(1.0, high)  # rounding may exceed the bounds
 
 
-def class_probabilities(scores_BC: Float[Tensor, "B C"], several: bool) -> Float[Tensor, "B C"]:
-    """Return the softmax of the scores, or, if a text can have several classes, their sigmoid."""
-    return scores_BC.sigmoid() if several else scores_BC.softmax(dim=1)
-
-
-def class_loss(scores_BC: Float[Tensor, "B C"], true: NDArray[np.bool_], several: bool) -> float:
-    """Return the mean over texts of -log P(true classes); with several labels, summed over all classes."""
-    aims_BC = torch.from_numpy(true).to(scores_BC.dtype)
-    losses = F.binary_cross_entropy_with_logits if several else F.cross_entropy
-    return float(losses(scores_BC, aims_BC, reduction="sum")) / len(true)
-
-
-def decide_classes(scores_BC: Float[Tensor, "B C"], several: bool) -> NDArray[np.bool_]:
-    """Choose the class with the highest score, or, with several labels, all classes with probability above 1/2."""
-    if several:
-        return (scores_BC > 0).numpy()
-    said = np.zeros(tuple(scores_BC.shape), np.bool_)
-    said[np.arange(len(said)), scores_BC.argmax(dim=1).numpy()] = True
-    return said
-
-
 def mark_classes(classes: Sequence[Sequence[int]], count: int) -> NDArray[np.bool_]:
     """Return a matrix that marks the classes of each text, of `count` classes."""
     true = np.zeros((len(classes), count), np.bool_)
-    for row, of_text in enumerate(classes):
-        true[row, list(of_text)] = True
+    rows = np.repeat(np.arange(len(classes)), [len(of_text) for of_text in classes])
+    true[rows, np.array([number for of_text in classes for number in of_text], np.int64)] = True
     return true
 
 

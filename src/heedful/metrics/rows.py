@@ -30,6 +30,14 @@ class ItemCounts:
     counts: "Callable[[], Floats]"  # of each item [items, counts]
 
 
+@dataclass(frozen=True, eq=False)
+class ItemValues:
+    """Values of the items of a test set whose mean is a score, between 0 and 1."""
+
+    signature: str  # what has these values
+    values: Sequence[float]
+
+
 @dataclass(frozen=True)
 class MetricRow(Generic[Result]):
     """A metric of a task: a number for what a model predicted next to what is true, the result.
@@ -43,7 +51,9 @@ class MetricRow(Generic[Result]):
     better: Better = "higher"
     unit: Unit = "percent"
     note: Callable[[Result], str] = _no_note  # what is shown after the value
-    items: Callable[[Result], ItemCounts] | None = None  # what each item adds; None: models are not compared by it
+    items: Callable[[Result], ItemCounts | ItemValues] | None = (
+        None  # what each item adds; None: models are not compared by it
+    )
     validated: bool = True  # whether each validation computes it
     main: bool = False  # whether comparisons and studies use it before the others
 

@@ -4,12 +4,13 @@ models are compared by."""
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from heedful.metrics.edits import Floats, mean_of_sums, ratio
-from heedful.metrics.rows import ItemCounts, Rows, Unit
+from heedful.metrics.rows import ItemValues, Rows, Unit
 
 
 @dataclass(frozen=True)
@@ -80,27 +81,26 @@ def item_scores_of(rows: Rows, result: Any) -> tuple[ItemScore, ...]:
     """Return what each item of a result adds to the scores that models are compared by, the main score first."""
     found = []
     for row in sorted(rows, key=lambda row: not row.main):
-        if row.items is not None and row.value(result) is not None:
-            items = row.items(result)
-            lower = row.better == "lower"
-            found.append(ItemScore(row.name, row.label, items.signature, items.of_sums, items.counts, lower))
+        if row.items is None or row.value(result) is None:
+            continue
+        items = row.items(result)
+        of_sums, counts = (
+            (percent_of_sums, partial(_counts_of_mean, items.values))
+            if isinstance(items, ItemValues)
+            else (items.of_sums, items.counts)
+        )
+        found.append(ItemScore(row.name, row.label, items.signature, of_sums, counts, row.better == "lower"))
     return tuple(found)
-
-
-def mean_of_items(signature: str, values: Callable[[], Sequence[float]]) -> ItemCounts:
-    """Return the counts of the mean of a value of each item, in percent."""
-
-    def counts() -> Floats:
-        found = np.array(values(), dtype=np.float64)
-        return np.stack([found, np.ones_like(found)], axis=1)
-
-    return ItemCounts(signature, percent_of_sums, counts)
 
 
 def mean_score(name: str, label: str, signature: str, values: Callable[[], Sequence[float]]) -> ItemScore:
     """Return the mean of a value of each item, in percent."""
-    items = mean_of_items(signature, values)
-    return ItemScore(name, label, items.signature, items.of_sums, items.counts)
+    return ItemScore(name, label, signature, percent_of_sums, lambda: _counts_of_mean(values()))
+
+
+def _counts_of_mean(values: Sequence[float]) -> Floats:
+    found = np.array(values, dtype=np.float64)
+    return np.stack([found, np.ones_like(found)], axis=1)
 
 
 def percent_of_sums(sums: Floats) -> Floats:

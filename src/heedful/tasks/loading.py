@@ -10,11 +10,10 @@ from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
 from heedful.tasks.answer.model import Reader
 from heedful.tasks.caption.model import Captioner
+from heedful.tasks.classify.image_models import ImageAnswerer, ImageClassifier
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.generate.model import TextGenerator
-from heedful.tasks.images.answer.model import ImageAnswerer
-from heedful.tasks.images.classify.model import ImageClassifier
 from heedful.tasks.parse.model import Parser
 from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.task import Task

@@ -8,11 +8,9 @@ from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.caption.rules import CAPTION
-from heedful.tasks.classify.rules import CLASSIFY
+from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY, CLASSIFY_IMAGES
 from heedful.tasks.fill.rules import FILL
 from heedful.tasks.generate.rules import GENERATE
-from heedful.tasks.images.answer.rules import ANSWER_IMAGES
-from heedful.tasks.images.classify.rules import CLASSIFY_IMAGES
 from heedful.tasks.parse.rules import PARSE
 from heedful.tasks.tag.rules import TAG
 from heedful.tasks.translate.rules import TRANSLATE
@@ -24,13 +22,13 @@ TASKS: Final[tuple[tuple[TaskRules, str], ...]] = (  # the first task that a fam
     (TRANSLATE, "heedful.tasks.translate.task:TranslateTask"),
     (PARSE, "heedful.tasks.parse.task:ParseTask"),
     (CLASSIFY, "heedful.tasks.classify.task:ClassifyTask"),
-    (CLASSIFY_IMAGES, "heedful.tasks.images.classify.task:ClassifyImagesTask"),
+    (CLASSIFY_IMAGES, "heedful.tasks.classify.task:ClassifyImagesTask"),
     (CAPTION, "heedful.tasks.caption.task:CaptionTask"),
     (TAG, "heedful.tasks.tag.task:TagTask"),
     (FILL, "heedful.tasks.fill.task:FillTask"),
     (GENERATE, "heedful.tasks.generate.task:GenerateTask"),
     (ANSWER, "heedful.tasks.answer.task:AnswerTask"),
-    (ANSWER_IMAGES, "heedful.tasks.images.answer.task:AnswerImagesTask"),
+    (ANSWER_IMAGES, "heedful.tasks.classify.task:AnswerImagesTask"),
 )
 RULES: Final[Mapping[str, TaskRules]] = {rules.name: rules for rules, _ in TASKS}
 _HOMES: Final = {rules.name: home for rules, home in TASKS}

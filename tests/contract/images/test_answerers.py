@@ -28,8 +28,8 @@ from heedful.models.images import ImageAnswerer as Network
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.runs.training_run import train
 from heedful.tasks.answer.model import Reader
-from heedful.tasks.images.answer.model import ImageAnswerer
-from heedful.tasks.images.answer.objective import ImageAnswers
+from heedful.tasks.classify.image_models import ImageAnswerer
+from heedful.tasks.classify.objective import OneLabel, move_asked_images
 
 MODELS: dict[str, dict[str, Any]] = {
     "looking": {
@@ -204,7 +204,7 @@ def test_a_model_overfits_a_few_questions(model: ImageAnswerer) -> None:
     network = build_network(model.recipe.model, Vocabularies(model.vocabularies.tokenizers, model.answers))
     assert isinstance(network, Network)
     batch = _batch(model, 3)
-    objective: Any = ImageAnswers(0.0, Augmentation())
+    objective: Any = OneLabel(0.0, change=move_asked_images(Augmentation()))
     optimizer = torch.optim.Adam(network.parameters(), 0.01)
     losses = []
     for _ in range(25):

@@ -22,9 +22,9 @@ from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.runs.training_run import train
+from heedful.tasks.classify.image_models import ImageClassifier
 from heedful.tasks.classify.model import TextClassifier
-from heedful.tasks.images.classify.model import ImageClassifier
-from heedful.training.objectives import ImageClasses
+from heedful.tasks.classify.objective import OneLabel, augment_images
 
 ENCODERS: dict[str, dict[str, Any]] = {
     "vit": {"family": "vit", "width": 16, "heads": 2, "layers": 2, "inner": 24, "patch": 16, "grid": 4},
@@ -151,7 +151,7 @@ def test_a_model_overfits_a_few_images() -> None:
         batch = ImageCollator(table.encoder.patch, table.encoder.class_token).batch([store], np.arange(6))
         assert isinstance(network, Classifier)
         objective, optimizer = (
-            ImageClasses(0.0, None, Augmentation(), 2),
+            OneLabel(0.0, change=augment_images(Augmentation(), 2)),
             torch.optim.Adam(network.parameters(), 0.01),
         )
         for _ in range(40):

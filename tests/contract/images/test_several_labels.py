@@ -24,9 +24,9 @@ from heedful.data.images.reading import read_images
 from heedful.data.token_store import TokenStore
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.runs.train import train
-from heedful.tasks.images.classify.model import ImageClassifier
-from heedful.tasks.images.classify.task import ClassifyImagesTask
-from heedful.training.objectives import ImageClasses
+from heedful.tasks.classify.image_models import ImageClassifier
+from heedful.tasks.classify.objective import SeveralLabels, augment_images
+from heedful.tasks.classify.task import ClassifyImagesTask
 
 
 def several(steps: int) -> Recipe:
@@ -90,8 +90,8 @@ def test_the_loss_is_that_of_every_class_by_itself_and_images_that_fill_up_do_no
     assert batch.labels.tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0], [IGNORED] * 3, [IGNORED] * 3]
     assert batch.labels_of_rows() == [[0, 2], [], [1]]
     scores, smoothing, weight = torch.randn(5, 3), 0.2, torch.tensor([1.0, 2.0, 3.0])
-    objective = ImageClasses(smoothing, weight, Augmentation(), 3, several=True)
-    predicted = objective.predict(lambda images: scores, batch)  # type: ignore[arg-type]
+    objective = SeveralLabels(smoothing, weight, augment_images(Augmentation(), 3))
+    predicted = objective.predict(lambda images: scores, batch)
     expected, likelihood = 0.0, 0.0
     for row, truth in zip(scores[:3].double().sigmoid().tolist(), batch.labels.tolist(), strict=False):
         for p, aim, factor in zip(row, truth, weight.tolist(), strict=True):
@@ -109,7 +109,7 @@ def test_mixed_images_have_mixed_labels_and_those_that_fill_up_are_not_mixed_in(
         [TokenStore(image_streams(images, [[0, 1], [1]]))], np.arange(2), StaticShape.rows(3, 1)
     )
     torch.manual_seed(0)
-    labels = ImageClasses(0.0, None, Augmentation(mixup=1.0), 2, several=True).draw(batch).labels
+    labels = SeveralLabels(0.0, change=augment_images(Augmentation(mixup=1.0), 2)).draw(batch).labels
     assert labels[0].tolist() == [1, 1]  # the one before it, the last, fills up
     assert labels[1, 1] == 1
     assert 0 < labels[1, 0] <= 0.5

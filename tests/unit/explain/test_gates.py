@@ -21,7 +21,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.tasks.answer.model import Reader
-from heedful.tasks.images.answer.model import ImageAnswerer
+from heedful.tasks.classify.image_models import ImageAnswerer
 from heedful.tasks.tag.model import Tagger
 
 BUNDLES = Path(__file__).parents[2] / "golden/bundles"

@@ -13,7 +13,7 @@ from transformers import ViTForImageClassification
 
 from heedful.base.errors import UserError
 from heedful.interop.importing import import_model
-from heedful.tasks.images.classify.model import ImageClassifier
+from heedful.tasks.classify.image_models import ImageClassifier
 
 
 @pytest.fixture(scope="module")

@@ -25,11 +25,12 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.lab.compare import compare_counts
 from heedful.metrics.bracketing import score_trees
 from heedful.metrics.classification import ClassificationResult
-from heedful.metrics.scores import macro_f1_of_sums
+from heedful.metrics.scores import item_scores_of, macro_f1_of_sums
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
 from heedful.tasks.parse.evaluation import ParseEvaluation
 from heedful.tasks.tag.label_scores import LabelScores
+from heedful.tasks.tag.metrics import METRICS
 
 Capture = pytest.CaptureFixture[str]
 
@@ -151,7 +152,7 @@ def test_the_counts_of_labels_and_spans_add_up_sentence_by_sentence() -> None:
         said, true = ([chance.integers(0, 4, size).tolist() for size in (3, 1, 5, 4)] for _ in range(2))
         for picked in ([0], [1, 1, 3], [2, 0, 3, 1]):
             drawn = LabelScores.of(labels, [said[row] for row in picked], [true[row] for row in picked])
-            f1, accuracy = LabelScores.of(labels, said, true).item_scores()
+            f1, accuracy = item_scores_of(METRICS, LabelScores.of(labels, said, true))
             assert f1.of_sums(f1.counts()[picked].sum(0)) == pytest.approx(100 * drawn.f1)
             assert accuracy.of_sums(accuracy.counts()[picked].sum(0)) == pytest.approx(100 * drawn.words.accuracy)
 

@@ -8,14 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from heedful.metrics.classification import (
-    ClassificationResult,
-    class_loss,
-    class_probabilities,
-    decide_classes,
-    mark_classes,
-    wilson_interval,
-)
+from heedful.metrics.classification import ClassificationResult, mark_classes, wilson_interval
+from heedful.tasks.classify.classification import class_loss, class_probabilities, decide_classes
 
 LABELS = ("a", "b", "c", "never")
 

@@ -16,7 +16,7 @@ from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.token_store import TokenStore
 from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.networks import Classifier, set_precision
-from heedful.training.objectives import OneLabel, SeveralLabels
+from heedful.tasks.classify.objective import OneLabel, SeveralLabels
 
 CLASSES = 4
 TEXTS = [[4, 5, 6], [7], [8, 9, 4, 4], [5, 6]]

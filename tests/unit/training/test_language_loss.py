@@ -17,9 +17,9 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.networks import Classifier, LanguageEncoder, LanguageModel, set_precision
-from heedful.training.objectives import NextToken, OneLabel, SeveralLabels
+from heedful.tasks.classify.objective import OneLabel, SeveralLabels, WithLanguageLoss, next_tokens
+from heedful.training.objectives import NextToken
 from heedful.training.optimizers.build import freeze, layer_scales
-from heedful.training.remedies.language_loss import WithLanguageLoss, next_tokens
 
 TEXTS, SECONDS = [[4, 5, 6], [7], [8, 9, 4, 10]], [[5], [11, 4], [6, 6, 6]]
 LABELS = [[2], [0], [1]]

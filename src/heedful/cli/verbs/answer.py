@@ -31,7 +31,7 @@ from heedful.data.images.reading import LabelledImage
 if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer
     from heedful.tasks.answer.model import Reader
-    from heedful.tasks.images.answer.answer import ImageAnswer
+    from heedful.tasks.classify.classification import ImageAnswer
 
 MAX_ANSWER: Final = 30  # tokens: see `tasks.answer.answer`, which needs torch
 _FIELDS = JsonlQuestions(jsonl="", question="question")
@@ -105,7 +105,7 @@ def command(
         check_output(output)
         entries = _about_images(inputs, question, image)
         with messages.busy(f"loading {model}"):
-            from heedful.tasks.images.answer.model import ImageAnswerer  # after the quick checks: torch takes seconds
+            from heedful.tasks.classify.image_models import ImageAnswerer  # after the quick checks: torch takes seconds
 
             answer = ImageAnswerer.load(model, device, precision).stream_asked
         line_of = partial(_image_line, n_best=n_best, as_json=as_json)

@@ -54,7 +54,7 @@ def command(
     if reads_images(model):
         paths = image_inputs(inputs, text)
         with messages.busy(f"loading {model}"):
-            from heedful.tasks.images.classify.model import ImageClassifier  # after the quick checks
+            from heedful.tasks.classify.image_models import ImageClassifier  # after the quick checks
 
             reader = ImageClassifier.load(model, device, precision)
         with line_writer(output) as write, image_progress(paths, output) as progress:

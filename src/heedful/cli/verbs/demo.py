@@ -16,7 +16,7 @@ from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
 
 if TYPE_CHECKING:
-    from heedful.tasks.images.classify.model import ImageClassifier
+    from heedful.tasks.classify.image_models import ImageClassifier
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -139,7 +139,7 @@ def show_images(recipe: Recipe, out: Path) -> None:
     """Evaluate the trained classifier, and show what it says of some images."""
     from PIL import Image
 
-    from heedful.tasks.images.classify.model import ImageClassifier
+    from heedful.tasks.classify.image_models import ImageClassifier
 
     model = ImageClassifier.load(out)
     count = recipe.data.test[0].count  # type: ignore[union-attr]  # the demo's own recipe names a generator

@@ -20,7 +20,7 @@ from heedful.cli.options import (
 from heedful.cli.output import check_output, line_progress, line_writer
 
 if TYPE_CHECKING:
-    from heedful.tasks.tag.tagging import Tagging
+    from heedful.tasks.tag.model import Tagging
 
 
 def command(

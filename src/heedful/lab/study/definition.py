@@ -26,22 +26,6 @@ _SEED_KEY: Final = "train.seed"
 _FREE: Final = ("data.folder",)  # keys in which the same study may differ from machine to machine
 _FULL_NAMES: Final = ("kind", "lr", "steps")  # last parts of keys that say little without the part before them
 
-_OUTPUTS: Final = ("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer", "perplexity")
-_CLASSES: Final = ("accuracy", "f1", "micro_f1", "loss")
-# Scores of the evaluation of each task, the values of `metric`.
-SCORES: Final[Mapping[str, tuple[str, ...]]] = {
-    "translate": _OUTPUTS,
-    "caption": _OUTPUTS,
-    "parse": ("f1", "precision", "recall", "f1_short", "exact_match", "well_formed"),
-    "classify": _CLASSES,
-    "classify_images": _CLASSES,
-    "answer_images": _CLASSES,
-    "tag": ("f1", "accuracy", "precision", "recall", "loss"),
-    "fill": ("accuracy", "perplexity", "loss", "next_accuracy"),
-    "generate": ("perplexity", "word_perplexity", "bits_per_byte", "loss", "line_loss", "uniform_perplexity"),
-    "answer": ("exact_match", "f1", "loss"),
-}
-
 Settings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
 Name = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -257,7 +241,7 @@ def _check_scores(where: str, recipe: Recipe, metric: str | None) -> None:
         raise UserError(
             f"{where}: the recipe has neither `data.test` nor `data.valid`, but a study scores its models: name one."
         )
-    known = SCORES[recipe.rules.name]
+    known = recipe.rules.scores
     if metric is not None and metric not in known:
         raise UserError(
             f"{where}: `metric` is `{metric}`, which a model that {recipe.rules.does} is not scored by."

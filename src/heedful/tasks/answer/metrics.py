@@ -1,15 +1,18 @@
-"""Exact match and token F1 of answers, as the official program of SQuAD computes them      Rajpurkar et al. 2018
+"""Metrics of readers: exact match and token F1, as the official program of SQuAD has them      Rajpurkar et al. 2018
 
 Texts are lowercased and lose their punctuation and the English articles before they are compared. A question that
 its text does not answer has the empty text as its only acceptable answer.
 """
 
+import math
 import re
 import string
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
+
+from heedful.metrics.rows import ItemValues, MetricRow
 
 _ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION: Final = frozenset(string.punctuation)
@@ -47,34 +50,75 @@ def _f1(said: list[str], true: list[str]) -> float:
     return 2 * same / (len(said) + len(true))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AnswerResult:
-    """Scores of answers to questions, each between 0 and 1 or None where there is no such question."""
+    """Answers to questions next to their acceptable answers; shares are None where there is no such question."""
 
-    questions: int
-    exact_match: float
-    f1: float
-    answerable: int  # number of questions that have an answer
-    answerable_exact_match: float | None
-    answerable_f1: float | None
-    unanswerable_right: float | None  # share of the questions without an answer that were left without one
+    exact: Sequence[bool]  # whether each answer equals an acceptable one
+    f1s: Sequence[float]
+    answered: Sequence[bool]  # whether each question has an answer
+    loss: float = math.nan  # -log P of the true start and end, mean over windows
+
+    @property
+    def questions(self) -> int:
+        """The number of questions."""
+        return len(self.exact)
+
+    @property
+    def exact_match(self) -> float:
+        """The fraction of exact answers."""
+        return _mean(self.exact) or 0.0
+
+    @property
+    def f1(self) -> float:
+        """The mean F1 of answers."""
+        return _mean(self.f1s) or 0.0
+
+    @property
+    def answerable(self) -> int:
+        """The number of questions that have an answer."""
+        return sum(self.answered)
+
+    @property
+    def answerable_exact_match(self) -> float | None:
+        """The fraction of exact answers to questions that have one."""
+        return _mean([right for right, answered in zip(self.exact, self.answered, strict=True) if answered])
+
+    @property
+    def answerable_f1(self) -> float | None:
+        """The mean F1 of answers to questions that have one."""
+        return _mean([value for value, answered in zip(self.f1s, self.answered, strict=True) if answered])
+
+    @property
+    def unanswerable_right(self) -> float | None:
+        """The fraction of questions without an answer that were left without one."""
+        return _mean([right for right, answered in zip(self.exact, self.answered, strict=True) if not answered])
 
 
-def score_answers(said: Sequence[str], true: Sequence[Sequence[str]]) -> AnswerResult:
+def score_answers(said: Sequence[str], true: Sequence[Sequence[str]], loss: float = math.nan) -> AnswerResult:
     """Score one answer per question, empty where none was found, against its acceptable answers."""
-    exact = [exact_match(one, answers) for one, answers in zip(said, true, strict=True)]
-    f1 = [token_f1(one, answers) for one, answers in zip(said, true, strict=True)]
-    has = [_acceptable(answers) != [""] for answers in true]
     return AnswerResult(
-        len(exact),
-        _mean(exact) or 0.0,
-        _mean(f1) or 0.0,
-        sum(has),
-        _mean([right for right, answered in zip(exact, has, strict=True) if answered]),
-        _mean([value for value, answered in zip(f1, has, strict=True) if answered]),
-        _mean([right for right, answered in zip(exact, has, strict=True) if not answered]),
+        [exact_match(one, answers) for one, answers in zip(said, true, strict=True)],
+        [token_f1(one, answers) for one, answers in zip(said, true, strict=True)],
+        [_acceptable(answers) != [""] for answers in true],
+        loss,
     )
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+_AS_SQUAD: Final = "as SQuAD's program"
+
+METRICS: Final[tuple[MetricRow[AnswerResult], ...]] = (
+    MetricRow(
+        "exact_match",
+        "exact match",
+        lambda result: result.exact_match,
+        note=lambda result: f"{sum(result.exact):,} of {result.questions:,}",
+        items=lambda result: ItemValues(_AS_SQUAD, result.exact),
+    ),
+    MetricRow("f1", "token F1", lambda result: result.f1, items=lambda result: ItemValues(_AS_SQUAD, result.f1s)),
+    MetricRow("loss", "loss", lambda result: result.loss, "lower", "loss"),
+)

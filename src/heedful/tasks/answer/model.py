@@ -1,15 +1,13 @@
 """A trained reader: a question and a text in, a span of the text out."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from os import PathLike
-from pathlib import Path
-from typing import Self, Unpack, overload
+from typing import Unpack, overload
 
-from heedful.base.arguments import check_flag, check_one_each, check_path, check_text, check_texts, check_whole
+from heedful.base.arguments import check_flag, check_one_each, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows
 from heedful.data.corpora.questions.question import Question, make_question
 from heedful.data.prepare.question_windows import PiecedQuestion, piece_questions
@@ -17,18 +15,17 @@ from heedful.data.text_form import TextForm
 from heedful.explain.explanation import Explanation
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
-from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.answer.answer import MAX_ANSWER, Answer, AnswerOptions, Choice
-from heedful.tasks.answer.evaluation import AnswerEvaluation, evaluate_reader
+from heedful.tasks.answer.evaluation import AnswerEvaluation
 from heedful.tasks.answer.explaining import explain_answer
 from heedful.tasks.answer.rules import ANSWER
-from heedful.tasks.answer.scoring import Reading, choose_answer, read_windows
+from heedful.tasks.answer.scoring import Reading, choose_answer, compare_answers, read_windows
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.shown_options import show_options
-from heedful.tasks.shared.streaming import answer_stream
+from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
 
 _CHUNK = 100  # questions that are answered together
 
@@ -40,10 +37,7 @@ class Reader(Embeds[SpanReader]):
     overlapping windows, and the best span of all windows is the answer.
     """
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
-        """Load a reader as `heedful.load` does; refuse any other model."""
-        return cls(read_reader(check_path("path", path), Placement.of(device, precision)))
+    _rules, _network = ANSWER, SpanReader
 
     def __init__(self, bundle: Bundle[SpanReader]) -> None:
         super().__init__(bundle)
@@ -161,8 +155,29 @@ class Reader(Embeds[SpanReader]):
             question_of_fields(row, f"{name}, row {number:,}")
             for number, row in enumerate(read_rows(data, ANSWER, name), start=1)
         ]
-        choice = Choice(max_answer, threshold)
-        return evaluate_reader(self, questions, choice, name=name, progress=progress).with_metrics(own)
+        options: AnswerOptions = {"max_answer": max_answer, "threshold": threshold}
+        return self.evaluate_rows(questions, name=name, progress=progress, **options).with_metrics(own)
+
+    def evaluate_rows(
+        self,
+        rows: Sequence[Question],
+        *,
+        name: str = "data",
+        progress: Callable[[int], None] = lambda ready: None,
+        **options: Unpack[AnswerOptions],
+    ) -> AnswerEvaluation:
+        """Answer questions and compare with their acceptable answers."""
+        if not rows:
+            raise UserError(f"{name} has no question to answer.")
+        choice = Choice(**options)
+        began, found, readings = time.perf_counter(), list[Answer](), list[Reading]()
+        for part in chunks(rows, CHUNK):
+            pieced, read = self.read(part, choice, progress)
+            found += self.choose(part, pieced, read, choice)
+            readings += read
+        seconds, windows = time.perf_counter() - began, sum(reading.windows for reading in readings)
+        result = compare_answers([answer.text for answer in found], rows, readings)
+        return AnswerEvaluation(tuple(rows), tuple(found), result, windows, seconds)
 
     def read(
         self,
@@ -196,10 +211,3 @@ def question_of_fields(row: dict[str, object], where: str) -> Question:
     answers = tuple(said) if isinstance(said, list) else (str(said),) if said is not None else ()
     assert start is None or isinstance(start, int)
     return make_question(str(row["question"]), str(row["text"]), answers, start, where)
-
-
-def read_reader(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[SpanReader]:
-    """Read a reader from its folder and place it; `rules` are those of the task that it was trained for."""
-    bundle = read_bundle(folder, SpanReader, rules)
-    placement.put(bundle.model)
-    return bundle

@@ -9,6 +9,8 @@ from heedful.config.model.encoder_only import BertModel, ReaderModel
 from heedful.config.section import merge_tables
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
+from heedful.metrics.rows import compared_metrics, score_names, validation_metrics
+from heedful.tasks.answer.metrics import METRICS
 from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts
 
 
@@ -50,12 +52,13 @@ ANSWER: Final = TaskRules(
     verb="answer",
     learner="a reader",
     families=("reader",),
-    metrics={"loss": "lower", "exact_match": "higher", "f1": "higher"},
+    metrics=validation_metrics(METRICS),
     takes=lambda corpus: isinstance(corpus, QuestionCorpus),
     needs="a reader learns from questions about texts: give `question` with `jsonl`, or `squad`",
     vocabularies=("text",),
     own_tokenizers=False,  # answers need the positions of pieces in the text
-    compared_by=("exact_match", "f1"),
+    compared_by=compared_metrics(METRICS),
+    scores=score_names(METRICS),
     own_keys=("data.stride",),
     on_encoder_of=_on_encoder_of,
     evaluation_options=("threshold", "max_answer"),

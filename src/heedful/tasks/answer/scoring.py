@@ -20,6 +20,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.nn.decoding.spans import IMPOSSIBLE, best_spans, log_ends, possible_of_rows
 from heedful.tasks.answer.answer import Answer, Choice, Span
+from heedful.tasks.answer.metrics import AnswerResult, score_answers
 
 _SPARE = 4  # spans per window besides those that are asked for: several may cover the same characters
 
@@ -101,6 +102,12 @@ def choose_answer(
         return Answer("", None, None, none or 0.0, spans, none)
     best = spans[0]
     return Answer(best.text, best.start, best.end, best.probability, spans, none)
+
+
+def compare_answers(said: Sequence[str], questions: Sequence[Question], readings: Sequence[Reading]) -> AnswerResult:
+    """Compare the answers that were chosen from readings with the acceptable ones."""
+    loss = sum(reading.loss for reading in readings) / sum(reading.windows for reading in readings)
+    return score_answers(said, [question.answers for question in questions], loss)
 
 
 def collator_of(recipe: Recipe) -> QuestionCollator:

@@ -1,13 +1,10 @@
 """The task of readers: questions about texts, whose answers are spans of the text."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 
-from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.model.transformer import TransformerStack
@@ -16,28 +13,35 @@ from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.questions import QuestionFeed
+from heedful.data.corpora.questions.question import Question
 from heedful.data.corpora.questions.reading import read_questions
+from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
+from heedful.data.prepare.question_windows import PiecedQuestion, piece_questions
 from heedful.data.prepare.questions import prepare_questions
+from heedful.data.text_form import TextForm
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
-from heedful.tasks.answer.evaluation import AnswerEvaluation, evaluate_reader
-from heedful.tasks.answer.model import Reader, read_reader
+from heedful.tasks.answer.metrics import METRICS
+from heedful.tasks.answer.model import Reader
+from heedful.tasks.answer.objective import AnswerEnds
 from heedful.tasks.answer.rules import ANSWER
-from heedful.tasks.answer.scoring import collator_of
-from heedful.tasks.answer.validation import ReaderValidator
-from heedful.tasks.shared.loaded_model import Placement
+from heedful.tasks.answer.scoring import choose_answer, collator_of, compare_answers, read_windows
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
-from heedful.training.objectives import AnswerEnds
+from heedful.tasks.shared.validation import Asked, Validated, some_outputs
 
 
 class AnswerTask(Task):
     """Answers questions with spans of a text."""
 
     rules: TaskRules = ANSWER
+    model_type = Reader
+    doing = "answering"
+    _validated: tuple[Prepared, Sequence[Question], Sequence[PiecedQuestion]] | None = None
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary is kept."""
@@ -67,33 +71,38 @@ class AnswerTask(Task):
             return None
         return static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
-    def validator(self, bundle: Bundle[SpanReader], prepared: Prepared) -> ReaderValidator:
-        """Make the validator that scores the model during training; the recipe's metric comes first."""
-        return ReaderValidator(bundle)
+    def validate(self, bundle: Bundle[SpanReader], prepared: Prepared, asked: Asked) -> Validated:
+        """Answer questions of the validation corpora, and compare with their answers."""
+        questions, pieced = self._validation_rows(bundle, prepared, asked.most)
+        choice, no_answer = Choice(), model_of(bundle.recipe, ReaderModel).no_answer
+        with asked.show("validating", len(questions)) as advance:
+            readings = read_windows(bundle, pieced, choice, advance)
+        found = zip(readings, questions, pieced, strict=True)
+        said = [choose_answer(*of_one, choice, no_answer).text for of_one in found]
+        true = [list(question.answers) for question in questions]
+        samples = some_outputs([one.question for one in questions], [" / ".join(answers) for answers in true], said)
+        scores = validation_scores(METRICS, compare_answers(said, questions, readings))
+        return Validated(scores, said, true, samples)
 
-    def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
-        """Count the tokens of an epoch, as the model reads them."""
-        collator = collator_of(recipe)
-        stores = zip(prepared.train, prepared.weights, strict=True)
-        return float(sum(weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in stores))
+    def _validation_rows(
+        self, bundle: Bundle[SpanReader], prepared: Prepared, most: int | None
+    ) -> tuple[Sequence[Question], Sequence[PiecedQuestion]]:
+        """Return questions of the validation corpora, at most `most` of them at equal distances, and their pieces.
 
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Reader:
-        """Load a bundle as a reader."""
-        return Reader(read_reader(folder, placement, self.rules))
+        They are kept for the next validation of the same run: stores have windows, not questions.
+        """
+        if self._validated is None or self._validated[0] is not prepared:
+            data, form = bundle.recipe.data, TextForm.of(bundle.recipe.data)
+            read = [question for corpus in data.valid for question in read_questions(corpus, data.folder)]
+            fitting = [question for question in read if not form.too_long(question.text)]
+            chosen = [fitting[row] for row in spread(most or len(fitting), len(fitting))]
+            self._validated = prepared, chosen, piece_questions(chosen, bundle.vocabularies["text"], form)
+        return self._validated[1:]
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""
         return f'heedful answer {folder} --question "..." --text report.txt', 'answer("...", "...")'
 
-    def evaluate(
-        self,
-        model: Reader,
-        corpus: AnyCorpus,
-        folder: str = "",
-        options: Mapping[str, Any] | None = None,
-        show: ShowProgress = show_nothing,
-    ) -> AnswerEvaluation:
-        """Answer the questions of a corpus and compare with its answers."""
-        questions = list(read_questions(corpus, folder))
-        with show("answering", len(questions)) as progress:
-            return evaluate_reader(model, questions, Choice(**(options or {})), name=corpus.title, progress=progress)
+    def read_corpus(self, model: Reader, corpus: AnyCorpus, folder: str) -> Iterable[Question]:
+        """Read questions with texts and answers."""
+        return read_questions(corpus, folder)

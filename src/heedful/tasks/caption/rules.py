@@ -48,6 +48,7 @@ CAPTION: Final = TaskRules(
     learner="a captioner",
     families=("captioner",),
     metrics={"loss": "lower", "perplexity": "lower", "bleu": "higher", "chrf": "higher", "exact_match": "higher"},
+    scores=("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer", "perplexity"),
     takes=lambda corpus: isinstance(corpus, CaptionCorpus),
     needs="a captioner learns from images with captions: give a table with `image` and `caption`, or "
     '`builtin = "scenes"`',

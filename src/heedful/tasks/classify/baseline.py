@@ -21,8 +21,11 @@ from heedful.base.packed import Layout
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
+from heedful.metrics.classification import mark_classes
+from heedful.metrics.rows import validation_scores
 from heedful.nn.layers.ngrams import hash_ngrams
+from heedful.tasks.classify.classification import compare_classes
+from heedful.tasks.classify.metrics import METRICS
 from heedful.tasks.classify.regression import Features, minimise
 
 MOST_TEXTS: Final = 10_000  # of training: more of them are sampled at equal distances
@@ -80,11 +83,11 @@ class Baseline:
     def __init__(
         self, train: Sequence[TokenStore], valid: Sequence[TokenStore], labels: Sequence[str], several: bool
     ) -> None:
-        self._train, self._valid, self._labels, self._several = train, valid, tuple(labels), several
+        self.train, self._valid, self._labels, self._several = train, valid, tuple(labels), several
         self._scores: dict[str, float] | None = None
 
     def scores(self, most: int | None, say: Callable[[str], None], metric: str = "accuracy") -> dict[str, float]:
-        """Return loss, accuracy and F1 on the validation texts that the model is scored on: see `evaluate_stores`.
+        """Return the scores on the validation texts that the model is scored on: see `evaluate_stores`.
 
         What is said the first time begins with the `metric` that models are compared by.
         """
@@ -102,14 +105,12 @@ class Baseline:
         return self._scores
 
     def _fitted(self, most: int | None) -> tuple[dict[str, float], int, int]:
-        of = sum(map(len, self._train))
-        texts, labels = _read(self._train, min(of, MOST_TEXTS))
+        of = sum(map(len, self.train))
+        texts, labels = _read(self.train, min(of, MOST_TEXTS))
         model = NgramRegression.fit(texts, labels, len(self._labels), self._several)
         asked, true = _read(self._valid, most or sum(map(len, self._valid)))
-        scores_BC, marks = model.scores(asked), mark_classes(true, len(self._labels))
-        result = ClassificationResult(self._labels, marks, decide_classes(scores_BC, self._several))
-        loss = class_loss(scores_BC, marks, self._several)
-        return {"loss": loss, "accuracy": result.accuracy, "f1": result.macro_f1}, len(texts), of
+        result = compare_classes(model.scores(asked), true, self._labels, self._several)
+        return validation_scores(METRICS, result), len(texts), of
 
 
 def _read(stores: Sequence[TokenStore], most: int) -> tuple[list[NDArray[np.int64]], list[list[int]]]:

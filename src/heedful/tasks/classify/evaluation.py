@@ -1,53 +1,128 @@
-"""Evaluation of a classifier on texts with labels."""
+"""Scores of a classifier on texts, images or questions about images with labels."""
 
-import time
-from collections.abc import Callable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Final
 
-import torch
-from jaxtyping import Float
-from torch import Tensor
+import numpy as np
 
-from heedful.base.errors import UserError
-from heedful.data.corpora.texts import Text, classes_of
-from heedful.metrics.classification import ClassificationResult, class_loss, decide_classes, mark_classes
-from heedful.tasks.shared.classes.class_scores import ClassScores
-from heedful.tasks.shared.classes.classification import Classification
-from heedful.tasks.shared.streaming import CHUNK, chunks
+from heedful.base.columns import align_columns, one_column
+from heedful.base.errors import counted
+from heedful.data.corpora.texts import Text
+from heedful.data.images.questions.reading import ImageQuestion
+from heedful.data.images.reading import LabelledImage
+from heedful.metrics.classification import ClassificationResult
+from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
+from heedful.tasks.classify.classification import Classification
+from heedful.tasks.classify.metrics import METRICS
+from heedful.tasks.shared.evaluation import Evaluation
+
+_WIDEST: Final = 10  # maximum classes of a full matrix; with more, this number of most frequent mistakes is shown
 
 
-class Classifies(Protocol):
-    """What is asked of a classifier: see `TextClassifier`."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassScores(Evaluation):
+    """Scores of a classifier, and its classifications; subclasses hold what was classified."""
+
+    found: tuple[Classification, ...]
+    result: ClassificationResult
+    blank: int = 0  # number of blank texts, which were left out
+    seconds: float  # time to classify
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the classes."""
-        ...
+    def loss(self) -> float:
+        """-log P of the true labels, mean over all that is classified."""
+        return self.result.loss
 
     @property
-    def several(self) -> bool:
-        """Whether a text may have several labels, or none."""
-        ...
+    def per_second(self) -> float:
+        """Number of classifications per second."""
+        return len(self.found) / self.seconds
 
-    def formed(self, text: Text) -> Text:
-        """Return a text as the model reads it."""
-        ...
+    @abstractmethod
+    def rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+        """Yield the true labels of each input, and what shows it in columns."""
 
-    def scores(self, texts: Sequence[Text]) -> Float[Tensor, "B C"]:
-        """Return the scores of every class for normalised texts."""
-        ...
+    def task_scores(self) -> list[Score]:
+        """Return accuracy with its interval, F1 and loss."""
+        return scores_of(METRICS, self.result)
 
-    def classified(self, scores_BC: Float[Tensor, "B C"]) -> list[Classification]:
-        """Turn scores into classifications."""
-        ...
+    def outputs_and_references(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the predicted and the true labels: one per input, or tuples if there can be several."""
+        return self.result.named()
+
+    def item_scores(self) -> ItemScores:
+        """Return what each input adds to the scores."""
+        rows = list(self.rows())
+        return ItemScores(
+            self.result.noun,
+            [(line, tuple(sorted(labels))) for line, (labels, _) in zip(self.lines(), rows, strict=True)],
+            item_scores_of(METRICS, self.result),
+            [
+                (" ".join(shown), ", ".join(labels), ", ".join(found.labels))
+                for (labels, shown), found in zip(rows, self.found, strict=True)
+            ],
+            *self.lengths(),
+        )
+
+    def lines(self) -> Iterator[int]:
+        """Yield the number of each input in its corpus, as far as it is known."""
+        return iter(range(len(self.found)))
+
+    def lengths(self) -> tuple[Sequence[int], str]:
+        """Return the number of words of each input, and what has them; none where inputs do not consist of words."""
+        return (), ""
+
+    def remarks(self) -> list[str]:
+        """Return the time taken, and tables of scores per class and of confusions."""
+        noun = self.result.noun
+        blank = f", {counted(self.blank, 'blank one')} left out" if self.blank else ""
+        speed = f"{self.per_second:,.0f} {noun}s/s"
+        return [
+            f"{counted(self.result.texts, noun)} in {self.seconds:.1f} s{blank}, {speed}",
+            "",
+            *class_table(self.result),
+            *([] if self.result.several else ["", *confusion_table(self.result)]),
+        ]
+
+    def facts(self) -> dict[str, object]:
+        """Return sizes, the scores of each class, confusions and times."""
+        result, nouns = self.result, f"{self.result.noun}s"
+        confusion = {} if result.several else {"confusion": result.confusion.tolist()}  # rows: true; columns: predicted
+        return {
+            "accuracy_interval": result.accuracy_interval,
+            nouns: result.texts,
+            "blank": self.blank,
+            "classes": [
+                {"label": label, "precision": precision, "recall": recall, "f1": f1, nouns: int(count)}
+                for label, precision, recall, f1, count in result.by_class()
+            ],
+            **confusion,
+            f"{nouns}_per_second": round(self.per_second, 1),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def outputs(self) -> Iterator[str]:
+        """Yield one line per input: its true labels, the predicted ones, their probabilities, and what shows it.
+
+        Labels are in the order of classes in both columns, so that the columns can be compared.
+        """
+        order = {label: number for number, label in enumerate(self.result.labels)}
+        for (labels, shown), found in zip(self.rows(), self.found, strict=True):
+            said = sorted(found.labels, key=order.__getitem__)
+            columns = [
+                ",".join(sorted(labels, key=lambda label: order.get(label, len(order)))),
+                ",".join(said),
+                ",".join(f"{found.probabilities[label]:.4f}" for label in said),
+                *shown,
+            ]
+            yield "\t".join(map(one_column, columns))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ClassEvaluation(ClassScores):
     """Scores of a classifier on texts, and its classifications."""
-
-    noun = "text"
 
     texts: tuple[Text, ...]  # texts as read, with the true labels; none is blank
 
@@ -70,33 +145,82 @@ class ClassEvaluation(ClassScores):
             yield text.labels, [text.text, *([] if text.second is None else [text.second])]
 
 
-def evaluate_classifier(
-    classifier: Classifies,
-    texts: Sequence[Text],
-    *,
-    name: str = "texts",
-    progress: Callable[[int], None] = lambda ready: None,
-) -> ClassEvaluation:
-    """Classify texts and compare with their labels; blank ones are left out, as in training.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ImageEvaluation(ClassScores):
+    """Scores of a classifier on images, and its classifications."""
 
-    `name` is the corpus's name in messages; `progress` is called with the number of texts finished since the last call.
-    """
-    read = tuple(text for text in map(classifier.formed, texts) if not text.blank)
-    if not read:
-        raise UserError(f"{name} has no text to classify.")
-    true = mark_classes(classes_of(read, classifier.labels, name), len(classifier.labels))
-    began, parts = time.perf_counter(), []
-    for part in chunks(read, CHUNK):
-        parts.append(classifier.scores(part))
-        progress(len(part))
-    scores_BC = torch.cat(parts)
-    seconds = time.perf_counter() - began
-    return ClassEvaluation(
-        texts=read,
-        found=tuple(classifier.classified(scores_BC)),
-        result=ClassificationResult(classifier.labels, true, decide_classes(scores_BC, classifier.several)),
-        loss=class_loss(scores_BC, true, classifier.several),
-        several=classifier.several,
-        blank=len(texts) - len(read),
-        seconds=seconds,
-    )
+    images: tuple[LabelledImage, ...]  # with the true labels
+
+    def rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+        """Yield the true labels of each image, and the name of its file, or its place in an array."""
+        return ((image.labels, (image.where,)) for image in self.images)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ImageAnswerEvaluation(ClassScores):
+    """Scores of a model on questions about images, and its answers."""
+
+    questions: tuple[ImageQuestion, ...]  # with the true answers
+    images: tuple[str, ...]  # the file of each question's image, or its place in a corpus
+
+    def outputs_and_references(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the predicted and the true answers, also those that the model cannot give."""
+        return [found.label for found in self.found], [asked.answer for asked in self.questions]
+
+    def by_kind(self) -> dict[str, tuple[int, int]]:
+        """Return the numbers of right answers and of questions of each kind; none where kinds are not known."""
+        counts: dict[str, tuple[int, int]] = {}
+        for asked, found in zip(self.questions, self.found, strict=True):
+            right, count = counts.get(asked.kind, (0, 0))
+            counts[asked.kind] = right + (found.label == asked.answer), count + 1
+        return {kind: counts[kind] for kind in sorted(counts) if kind}
+
+    @property
+    def unknown(self) -> int:
+        """Number of questions whose answer is not one that the model can give."""
+        return sum(asked.answer not in self.result.labels for asked in self.questions)
+
+    def rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+        """Yield the true answer to each question, the question, and its image."""
+        for asked, image in zip(self.questions, self.images, strict=True):
+            yield (asked.answer,), (asked.question, image)
+
+    def remarks(self) -> list[str]:
+        """Return the time taken, and the accuracy by kind of question, or tables of answers where it is not known."""
+        first, *tables = super().remarks()
+        lost = [f"{counted(self.unknown, 'answer')} that training never has, which count as wrong"]
+        by_kind = self.by_kind()
+        rows = [
+            [one_column(kind), f"{100 * right / count:.2f}%", f"{count:,}"] for kind, (right, count) in by_kind.items()
+        ]
+        kinds = ["", *align_columns([["kind", "accuracy", "questions"], *rows])]
+        return [first, *(lost if self.unknown else []), *(kinds if by_kind else tables)]
+
+    def facts(self) -> dict[str, object]:
+        """Return what every classifier has, the number of unknown answers, and the accuracy by kind of question."""
+        kinds = {
+            kind: {"accuracy": right / count, "questions": count} for kind, (right, count) in self.by_kind().items()
+        }
+        return {**super().facts(), "unknown_answers": self.unknown, **({"kinds": kinds} if kinds else {})}
+
+
+def class_table(result: ClassificationResult) -> list[str]:
+    """Format precision, recall and F1, one line per class."""
+    rows = [
+        [one_column(label), *(f"{100 * share:.2f}%" for share in shares), f"{count:,}"]
+        for label, *shares, count in result.by_class()
+    ]
+    return align_columns([["class", "precision", "recall", "F1", f"{result.noun}s"], *rows])
+
+
+def confusion_table(result: ClassificationResult) -> list[str]:
+    """Format the confusion matrix, one line per class, or the most frequent mistakes if there are many classes."""
+    labels, counts = [one_column(label) for label in result.labels], result.confusion
+    if len(labels) <= _WIDEST:
+        rows = [[label, *(f"{count:,}" for count in row)] for label, row in zip(labels, counts, strict=True)]
+        return align_columns([["true \\ predicted", *labels], *rows])
+    wrong = counts * (1 - np.eye(len(labels), dtype=np.int64))
+    most_frequent = np.argsort(-wrong, axis=None, kind="stable")[:_WIDEST]
+    pairs = [divmod(int(index), len(labels)) for index in most_frequent]
+    rows = [[labels[true], labels[said], f"{wrong[true, said]:,}"] for true, said in pairs if wrong[true, said]]
+    return align_columns([["true", "predicted", f"{result.noun}s"], *rows], left=2) if rows else []

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from heedful.metrics.classification import class_loss, class_probabilities, decide_classes
+from heedful.tasks.classify.classification import class_loss, class_probabilities, decide_classes
 
 _INVERSE_STRENGTHS: Final = (0.5, 2.0, 10.0, 40.0, 160.0)  # of the L2 penalty, as scikit-learn's C
 _SHARES: Final = (0.25, 0.5, 1.0)  # of the weights of n-grams of two or more tokens

@@ -1,52 +1,132 @@
-"""The task of classifiers: texts and their classes, accuracy and F1."""
+"""The tasks of classifiers: of texts, of images, and of questions about images by their answers."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from heedful.base.progress import ShowProgress, show_nothing
+from heedful.base.errors import UserError
+from heedful.base.packed import Run
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.model.attention import SEVERAL_PLACES
 from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel, ImageTransformerTable
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.batches.texts import TextFeed
+from heedful.data.batches.texts import AnyTextCollator, TextFeed
+from heedful.data.collate import gather, lengths_of
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, labels_of, read_texts, text_of_line
+from heedful.data.epochs.loader import Collator
+from heedful.data.epochs.plan import Indices, spread
+from heedful.data.images.batches import ImageCollator, ImageFeed
+from heedful.data.images.questions.batches import ImageQuestionCollator, ImageQuestionFeed
+from heedful.data.images.questions.reading import AskedImage, read_asked_images
+from heedful.data.images.questions.stores import prepare_image_questions
+from heedful.data.images.reading import LabelledImage, read_images
+from heedful.data.images.stores import prepare_images
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
+from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.metrics.classification import ClassificationResult
+from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
+from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.nn.layers.ngrams import NgramBag
-from heedful.tasks.classify.evaluation import ClassEvaluation, evaluate_classifier
+from heedful.tasks.classify.baseline import Baseline
+from heedful.tasks.classify.class_weights import class_weights, listed_classes
+from heedful.tasks.classify.classification import compare_classes
 from heedful.tasks.classify.first_weights import set_first_weights
-from heedful.tasks.classify.model import TextClassifier, read_classifier
-from heedful.tasks.classify.rules import CLASSIFY
-from heedful.tasks.classify.scoring import collator_of
-from heedful.tasks.classify.validation import ClassifierValidator
-from heedful.tasks.shared.classes.class_weights import class_weights, listed_classes, weighted_stores
-from heedful.tasks.shared.loaded_model import Placement
+from heedful.tasks.classify.image_models import ImageAnswerer, ImageClassifier
+from heedful.tasks.classify.metrics import METRICS
+from heedful.tasks.classify.model import TextClassifier
+from heedful.tasks.classify.objective import (
+    OneLabel,
+    SeveralLabels,
+    WithLanguageLoss,
+    augment_images,
+    move_asked_images,
+)
+from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY, CLASSIFY_IMAGES
+from heedful.tasks.shared.inputs import image_collator, outputs_of_rows, question_collator, text_collator
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
 from heedful.tasks.shared.task import Task
-from heedful.training.objectives import OneLabel, SeveralLabels
-from heedful.training.remedies.language_loss import WithLanguageLoss
+from heedful.tasks.shared.validation import Asked, Validated
 
 
-class ClassifyTask(Task):
+class AnyClassifyTask(Task):
+    """Chooses classes; subclasses know of what."""
+
+    doing = "classifying"
+    noun = "text"  # what has classes
+    called = "classes"  # what they are called
+
+    @abstractmethod
+    def collator(self, recipe: Recipe, classes: int) -> Collator[Any]:
+        """Return the collator that makes the model's input; `classes` is the number of all classes."""
+
+    def validate(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Validated:
+        """Classify rows of the validation corpora, and compare with their classes."""
+        result = self.evaluate_stores(bundle, prepared.valid, asked)
+        return Validated(validation_scores(METRICS, result), *(result.named() if asked.outputs else ((), ())))
+
+    def evaluate_stores(
+        self,
+        bundle: Bundle[Any],
+        stores: Sequence[TokenStore],
+        asked: Asked = Asked(),  # noqa: B008 - it never changes
+    ) -> ClassificationResult:
+        """Return a model's predictions for rows of stores next to the true classes.
+
+        Of more rows than asked for, that number at equal distances is evaluated: a file may be sorted by its labels.
+        """
+        recipe, labels, count = bundle.recipe, bundle.vocabularies.labels, sum(map(len, stores))
+        rows = spread(asked.most or count, count)
+        classes, tokens = self.classes(stores, rows, len(labels)), recipe.data.batch_tokens
+        with asked.show("validating", len(classes)) as advance:
+            scores_BC = outputs_of_rows(
+                bundle.model,
+                self.collator(recipe, len(labels)),
+                stores,
+                rows,
+                tokens,
+                self.questions(stores, rows),
+                advance,
+            )
+        return compare_classes(scores_BC, classes, labels, _several(recipe), self.noun)
+
+    def classes(self, stores: Sequence[TokenStore], rows: Indices, known: int) -> list[list[int]]:
+        """Return the true classes of rows of stores."""
+        values, lengths = gather(stores, "label", rows)
+        return [part.tolist() for part in np.split(values, np.cumsum(lengths)[:-1])]
+
+    def questions(self, stores: Sequence[TokenStore], rows: Indices) -> Indices | None:
+        """Return the number of questions of each row; None where a row is classified itself."""
+        return None
+
+
+def _several(recipe: Recipe) -> bool:
+    return bool(getattr(recipe.model, "labels", "one") == "several")
+
+
+class ClassifyTask(AnyClassifyTask):
     """Classifies texts."""
 
     rules: TaskRules = CLASSIFY
+    model_type = TextClassifier
+    _baseline: Baseline | None = None  # of the data that was validated last
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary and given classes are kept."""
@@ -66,16 +146,19 @@ class ClassifyTask(Task):
         """Begin a bag of n-grams with rarities and the solution of a regression, if the recipe says so."""
         encoder = getattr(network, "encoder", None)
         if isinstance(network, Classifier) and isinstance(encoder, NgramBag) and encoder.weights is not None:
-            collator = collator_of(recipe, len(prepared.vocabularies.labels))
-            several = model_of(recipe, ClassifierModel).labels == "several"
-            set_first_weights(network, encoder, collator, prepared.train, several)
+            collator = self.collator(recipe, len(prepared.vocabularies.labels))
+            set_first_weights(network, encoder, collator, prepared.train, _several(recipe))
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel | WithLanguageLoss:
         """Make the objective that training minimises."""
-        several = model_of(recipe, ClassifierModel).labels == "several"
+        several = _several(recipe)
         weights = class_weights(recipe.train.class_weights, prepared, several)
         classes = (SeveralLabels if several else OneLabel)(recipe.label_smoothing, weights)
         return WithLanguageLoss(classes, recipe.train.auxiliary) if recipe.train.auxiliary else classes
+
+    def collator(self, recipe: Recipe, classes: int) -> AnyTextCollator:
+        """Return the collator that makes the model's input from the recipe's texts."""
+        return text_collator(model_of(recipe, ClassifierModel), recipe.data, classes if _several(recipe) else 0)
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> TextFeed:
         """Make the training batches. Which texts share a batch does not depend on the device."""
@@ -83,7 +166,7 @@ class ClassifyTask(Task):
         return TextFeed(
             prepared.train,
             prepared.weights,
-            collator_of(recipe, len(prepared.vocabularies.labels)),
+            self.collator(recipe, len(prepared.vocabularies.labels)),
             recipe.train.seed,
             data.batch_tokens,
             max(1, data.batch_tokens // SHORTEST_TEXT),
@@ -99,41 +182,28 @@ class ClassifyTask(Task):
         shape = static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
         return shape_of_pairs(shape) if shape is not None and model.joins_after_reading else shape
 
-    def validator(self, bundle: Bundle[Classifier], prepared: Prepared) -> ClassifierValidator:
-        """Make the validator that scores the model during training; the recipe's metric comes first."""
-        return ClassifierValidator(bundle, prepared.valid, prepared.train)
-
-    def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
-        """Count the tokens of an epoch, as the model reads them."""
-        collator = collator_of(recipe, len(prepared.vocabularies.labels))
-        stores = weighted_stores(prepared)
-        return float(sum(weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in stores))
-
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> TextClassifier:
-        """Load a bundle as a classifier."""
-        return TextClassifier(read_classifier(folder, placement, self.rules))
+    def baseline(
+        self, bundle: Bundle[Any], prepared: Prepared, asked: Asked, say: Callable[[str], None]
+    ) -> Mapping[str, float]:
+        """Return the scores of logistic regression on n-grams of the training texts, accuracy first."""
+        if not prepared.train:
+            return {}
+        if self._baseline is None or self._baseline.train is not prepared.train:
+            labels = prepared.vocabularies.labels
+            self._baseline = Baseline(prepared.train, prepared.valid, labels, _several(bundle.recipe))
+        scores = self._baseline.scores(asked.most, say, asked.metric)
+        return {"accuracy": scores["accuracy"], **scores}
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""
         name, argument = ("pairs.tsv", ', ["..."]') if recipe.data.paired else ("texts.txt", "")
         return f"heedful classify {folder} < {name}", f'classify(["..."]{argument})'
 
-    def evaluate(
-        self,
-        model: TextClassifier,
-        corpus: AnyCorpus,
-        folder: str = "",
-        options: Mapping[str, Any] | None = None,
-        show: ShowProgress = show_nothing,
-    ) -> ClassEvaluation:
-        """Classify a corpus and compare with its labels."""
-        texts = list(
-            _texts_of_files(model, corpus)
-            if isinstance(corpus, TextCorpus)
-            else read_texts(corpus, folder, several=model.several)
-        )
-        with show("classifying", len(texts)) as progress:
-            return evaluate_classifier(model, texts, name=corpus.title, progress=progress)
+    def read_corpus(self, model: TextClassifier, corpus: AnyCorpus, folder: str) -> Iterable[Text]:
+        """Read texts with labels, or texts from one file and labels from another."""
+        if isinstance(corpus, TextCorpus):
+            return _texts_of_files(model, corpus)
+        return read_texts(corpus, folder, several=model.several)
 
 
 def _texts_of_files(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[Text]:
@@ -142,3 +212,105 @@ def _texts_of_files(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[
         text = text_of_line(line, classifier.paired, f"{corpus.source}, line {number:,}")
         labels = () if text.blank else labels_of(said, classifier.several, f"{corpus.target}, line {number:,}")
         yield replace(text, labels=labels, line=number)
+
+
+class AnyImageTask(AnyClassifyTask):
+    """Chooses classes for what is seen; which images share a batch does not depend on the device."""
+
+    feed_class: ClassVar[type[ImageFeed | ImageQuestionFeed]]
+    counted: ClassVar[str]  # what a batch has a number of, in words
+    prepare_data: ClassVar[Callable[[Recipe, Callable[[str], None], Vocabularies | None], Prepared]]
+
+    def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
+        """Read the data and decode the images; a given vocabulary and given classes are kept."""
+        prepared = type(self).prepare_data(recipe, say, given)
+        costs, most = self.feed(recipe, prepared).collator.costs, recipe.data.batch_tokens
+        largest = max(int(costs([store], np.arange(len(store)))[0].max()) for store in prepared.train)
+        if largest > most:  # images of their own sizes: the rules refuse those whose size is known
+            raise UserError(
+                f"`data.batch_tokens` is {most:,}, but an image in `data.train` has {largest:,} {self.counted}: raise "
+                "it, or resize images by `data.images.height` and `data.images.width`."
+            )
+        say(listed_classes(prepared).replace("classes", self.called, 1))
+        return prepared
+
+    def feed(self, recipe: Recipe, prepared: Prepared) -> ImageFeed | ImageQuestionFeed:
+        """Make the training batches."""
+        collator: Any = self.collator(recipe, len(prepared.vocabularies.labels))
+        return self.feed_class(prepared.train, prepared.weights, collator, recipe.train.seed, recipe.data.batch_tokens)
+
+
+class ClassifyImagesTask(AnyImageTask):
+    """Classifies images."""
+
+    rules: TaskRules = CLASSIFY_IMAGES
+    model_type = ImageClassifier
+    noun, counted, feed_class, prepare_data = "image", "patches", ImageFeed, prepare_images
+
+    def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
+        """Make the objective that training minimises."""
+        several, classes = _several(recipe), len(prepared.vocabularies.labels)
+        weights = class_weights(recipe.train.class_weights, prepared, several, noun="image")
+        change = augment_images(Augmentation(**recipe.train.augmentation.model_dump()), classes)
+        return (SeveralLabels if several else OneLabel)(recipe.label_smoothing, weights, change)
+
+    def collator(self, recipe: Recipe, classes: int) -> ImageCollator:
+        """Return the collator that makes the model's input."""
+        return image_collator(model_of(recipe, ImageClassifierModel).encoder, classes if _several(recipe) else 0)
+
+    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
+        """Return the common shape of a GPU's batches if all images have one size."""
+        encoder, size = model_of(recipe, ImageClassifierModel).encoder, recipe.data.images.size
+        if size is None or (isinstance(encoder, ImageTransformerTable) and not encoder.fused):
+            return None
+        return StaticShape.rows(recipe.data.batch_tokens, Run(1, *size).tokens(encoder.patch, encoder.class_token))
+
+    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
+        """Return how to use such a model: a command, and a call in Python on `model`."""
+        return f"heedful classify {folder} photo.jpg", 'classify(["photo.jpg"])'
+
+    def read_corpus(self, model: ImageClassifier, corpus: AnyCorpus, folder: str) -> Iterable[LabelledImage]:
+        """Read images with labels."""
+        return read_images(corpus, folder, model.several)
+
+
+class AnswerImagesTask(AnyImageTask):
+    """Answers questions about images with one of the answers of the training data.
+
+    A row of a store is an image with all questions about it, so batches stay ragged.
+    """
+
+    rules: TaskRules = ANSWER_IMAGES
+    model_type = ImageAnswerer
+    doing, noun, called, counted = "answering", "question", "answers", "patches and words of questions"
+    feed_class, prepare_data = ImageQuestionFeed, prepare_image_questions
+
+    def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
+        """Make the objective that training minimises."""
+        change = move_asked_images(Augmentation(**recipe.train.augmentation.model_dump()))
+        return OneLabel(recipe.label_smoothing, change=change)
+
+    def collator(self, recipe: Recipe, classes: int) -> ImageQuestionCollator:
+        """Return the collator that makes the model's input."""
+        return question_collator(model_of(recipe, ImageAnswererModel).encoder, recipe.data.max_length, classes)
+
+    def classes(self, stores: Sequence[TokenStore], rows: Indices, known: int) -> list[list[int]]:
+        """Return the class of the answer to each question; none for one that training never has."""
+        answers, _ = gather(stores, "label", rows)
+        return [[answer] if answer < known else [] for answer in answers.tolist()]
+
+    def questions(self, stores: Sequence[TokenStore], rows: Indices) -> Indices:
+        """Return the number of questions about each image."""
+        return lengths_of(stores, "lengths", rows)
+
+    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
+        """Return how to use such a model: a command, and a call in Python on `model`."""
+        return f'heedful answer {folder} --question "..." --image photo.jpg', 'answer("...", "photo.jpg")'
+
+    def read_corpus(self, model: ImageAnswerer, corpus: AnyCorpus, folder: str) -> Iterable[AskedImage]:
+        """Read images with questions and answers."""
+        return read_asked_images(corpus, folder)
+
+    def count(self, rows: Sequence[AskedImage]) -> int:
+        """Return the number of questions."""
+        return sum(len(each.questions) for each in rows)

@@ -42,6 +42,7 @@ FILL: Final = TaskRules(
     learner="a masked language model",
     families=("bert",),
     metrics={"loss": "lower", "perplexity": "lower", "accuracy": "higher"},
+    scores=("accuracy", "perplexity", "loss", "next_accuracy"),
     takes=lambda corpus: isinstance(corpus, TEXTS),
     needs="a masked language model learns from texts: give `text`",
     vocabularies=("text",),

@@ -46,6 +46,7 @@ GENERATE: Final = TaskRules(
     learner="a language model",
     families=("language",),
     metrics={"loss": "lower", "perplexity": "lower"},
+    scores=("perplexity", "word_perplexity", "bits_per_byte", "loss", "line_loss", "uniform_perplexity"),
     takes=lambda corpus: isinstance(corpus, TEXTS),
     needs="a language model learns from texts: give `text`",
     vocabularies=("text",),

@@ -54,6 +54,7 @@ PARSE: Final = TaskRules(
     learner="a parser",
     families=("transformer", "recurrent", "mixed"),
     metrics={"loss": "lower", "perplexity": "lower", "f1": "higher"},
+    scores=("f1", "precision", "recall", "f1_short", "exact_match", "well_formed"),
     takes=lambda corpus: isinstance(corpus, TreeCorpus),
     needs='a parser learns from trees: give `trees`, a file such as "train.trees"',
     vocabularies=("source", "target"),

@@ -5,10 +5,11 @@ and `heedful.load`; the others are in `tasks.table`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -102,6 +103,7 @@ class Task(ABC):
 
     rules: TaskRules  # of its recipes, and the names of its models; without torch
     model_type: type[LoadedModel[Any]]  # class of its loaded models
+    doing: ClassVar[str] = "evaluating"  # what progress calls an evaluation
 
     @abstractmethod
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
@@ -137,11 +139,14 @@ class Task(ABC):
         """Return the scores of the line to beat by name, the usual metric first; none where a task has no such line."""
         return {}
 
-    @abstractmethod
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
-        """Count the tokens of an epoch, as training speed counts them."""
+        """Count the tokens of an epoch, as training speed counts them: by default those that the model reads."""
+        feed: Any = self.feed(recipe, prepared)
+        weighted = zip(prepared.train, prepared.weights, strict=True)
+        costs = feed.collator.costs
+        return float(sum(weight * costs([store], np.arange(len(store)))[0].sum() for store, weight in weighted))
 
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> LoadedModel[Any]:
+    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Any:
         """Load a bundle as a usable model; an ensemble applies to tasks that search."""
         return read_model(self.model_type, [folder, *ensemble], placement, self.rules)
 
@@ -149,7 +154,6 @@ class Task(ABC):
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""
 
-    @abstractmethod
     def evaluate(
         self,
         model: Any,
@@ -159,3 +163,15 @@ class Task(ABC):
         show: ShowProgress = show_nothing,
     ) -> Evaluation:
         """Score a loaded model on a corpus whose files are in `folder`; `options` are those of the search."""
+        rows = list(self.read_corpus(model, corpus, folder))
+        with show(self.doing, self.count(rows)) as progress:
+            found: Evaluation = model.evaluate_rows(rows, name=corpus.title, progress=progress, **(options or {}))
+        return found
+
+    def read_corpus(self, model: Any, corpus: AnyCorpus, folder: str) -> Iterable[Any]:
+        """Read the rows of a corpus that a model is evaluated on, by its method `evaluate_rows`."""
+        raise NotImplementedError
+
+    def count(self, rows: Sequence[Any]) -> int:
+        """Return the number of what is evaluated in rows."""
+        return len(rows)

@@ -66,7 +66,7 @@ class Validator:
     def __call__(self) -> Mapping[str, float]:
         """Return all scores; none without validation corpora."""
         settings = self.bundle.recipe.train.validation
-        if not self.bundle.recipe.data.valid:
+        if not self.prepared.valid:
             return {}
         asked = Asked(settings.metric, settings.max_sentences, bool(self.metrics), self.show)
         found = self.task.validate(self.bundle, self.prepared, asked)

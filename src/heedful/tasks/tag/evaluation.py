@@ -1,96 +1,54 @@
 """Evaluation of a tagger on words with labels."""
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Protocol, Self
-
-from jaxtyping import Float
-from torch import Tensor
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from heedful.base.columns import one_column
-from heedful.base.errors import UserError, counted
+from heedful.base.errors import counted
 from heedful.base.label_schemes import first_forbidden, scheme_of
-from heedful.data.corpora.tagged import TaggedText, label_numbers
+from heedful.data.corpora.tagged import TaggedText
 from heedful.metrics.label_spans import SpanCounts
-from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.scores import ItemScores, Score, finite_scores
-from heedful.models.networks import WordClassifier
-from heedful.tasks.shared.streaming import CHUNK, chunks
+from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
+from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.tag.label_scores import LabelScores, label_table, span_table
-from heedful.tasks.tag.scoring import Scores, decide_labels, label_loss
-
-
-class Tags(Protocol):
-    """What is asked of a tagger: see `Tagger`."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the labels."""
-        ...
-
-    @property
-    def network(self) -> WordClassifier:
-        """PyTorch module."""
-        ...
-
-    def formed(self, text: TaggedText) -> TaggedText:
-        """Return a sentence as the model reads it."""
-        ...
-
-    def scores(self, texts: Sequence[TaggedText]) -> Scores:
-        """Return the scores of every label for the words of normalised sentences."""
-        ...
+from heedful.tasks.tag.metrics import METRICS
 
 
 @dataclass(frozen=True, eq=False)
-class TagEvaluation:
+class TagEvaluation(Evaluation):
     """Scores of a tagger on sentences, and its labels."""
 
     texts: tuple[TaggedText, ...]  # sentences as they were given, with the true labels; none is blank
     result: LabelScores
-    loss: float  # -log P of the true labels, mean over words
     blank: int  # number of blank sentences, which were left out
     seconds: float  # time to tag
     forbidden: tuple[int, str] = (0, "")  # number of sentences whose true labels break the rules of spans; the first
-    own: Mapping[str, float] = field(default_factory=dict)  # scores by metrics of the caller's program
 
-    def with_metrics(self, metrics: Metrics) -> Self:
-        """Return the evaluation with the scores of these metrics as well."""
-        return replace(self, own={**self.own, **score_outputs(metrics, self.result.said, self.result.true)})
+    @property
+    def loss(self) -> float:
+        """-log P of the true labels, mean over words."""
+        return self.result.loss
 
     @property
     def words_per_second(self) -> float:
         """Number of words tagged per second."""
         return self.result.words.texts / self.seconds
 
-    def scores(self) -> list[Score]:
+    def task_scores(self) -> list[Score]:
         """Return accuracy with its interval; precision, recall and F1 of spans, or the mean F1 of labels; loss."""
-        words, spans = self.result.words, self.result.spans
-        low, high = (100 * end for end in words.accuracy_interval)
-        right = f"{words.right_texts:,} of {words.texts:,} words; 95% interval {low:.1f}% to {high:.1f}%"
-        if spans is None:
-            of_labels = [Score("f1", "macro F1", self.result.f1, "percent")]
-        else:
-            found = spans.spans
-            of_labels = [
-                Score("precision", "precision", found.precision, "percent", f"of {found.predicted:,} predicted spans"),
-                Score("recall", "recall", found.recall, "percent", f"of {found.true:,} true spans"),
-                Score("f1", "F1", found.f1, "percent", f"{found.right:,} spans are right"),
-            ]
-        return [
-            Score("accuracy", "accuracy", words.accuracy, "percent", right),
-            *of_labels,
-            Score("loss", "loss", self.loss, "loss"),
-            *(Score(name, name, value) for name, value in self.own.items()),
-        ]
+        return scores_of(METRICS, self.result)
+
+    def outputs_and_references(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return the predicted and the true labels of each sentence, as tuples."""
+        return self.result.said, self.result.true
 
     def item_scores(self) -> ItemScores:
         """Return what each sentence adds to the scores."""
         return ItemScores(
             "sentence",
             [(text.words, text.labels) for text in self.texts],
-            self.result.item_scores(),
+            item_scores_of(METRICS, self.result),
             [
                 (" ".join(text.words), " ".join(text.labels), " ".join(said))
                 for text, said in zip(self.texts, self.result.said, strict=True)
@@ -118,13 +76,11 @@ class TagEvaluation:
                 "label is read as the start of a span, as seqeval does"
             )
 
-    def to_json(self) -> dict[str, object]:
-        """Return everything as JSON values."""
+    def facts(self) -> dict[str, object]:
+        """Return sizes, the scores of each type of span and of each label, and times."""
         words, spans = self.result.words, self.result.spans
         types = {} if spans is None else {"types": [_row(name, counts) for name, counts in spans.by_type.items()]}
         return {
-            **finite_scores([score for score in self.scores() if score.name not in self.own]),
-            **({"metrics": dict(self.own)} if self.own else {}),
             "accuracy_interval": words.accuracy_interval,
             "sentences": len(self.texts),
             "words": words.texts,
@@ -158,40 +114,7 @@ def _row(name: str, counts: SpanCounts) -> dict[str, object]:
     }
 
 
-def evaluate_tagger(
-    tagger: Tags,
-    texts: Sequence[TaggedText],
-    *,
-    name: str = "texts",
-    progress: Callable[[int], None] = lambda ready: None,
-) -> TagEvaluation:
-    """Tag sentences and compare with their labels; blank ones are left out.
-
-    `name` is the corpus's name in messages; `progress` is called with the number of sentences finished since the last
-    call.
-    """
-    read = tuple(text for text in texts if not text.blank)
-    if not read:
-        raise UserError(f"{name} has no word to tag.")
-    true = label_numbers(read, tagger.labels, name)
-    scores: list[Float[Tensor, "W C"]] = []
-    began = time.perf_counter()
-    for part in chunks(read, CHUNK):
-        scores += tagger.scores([tagger.formed(text) for text in part])
-        progress(len(part))
-    said = [decided.tolist() for decided in decide_labels(tagger.network, scores)]
-    seconds = time.perf_counter() - began
-    return TagEvaluation(
-        read,
-        LabelScores.of(tagger.labels, said, true),
-        label_loss(tagger.network, scores, true),
-        len(texts) - len(read),
-        seconds,
-        _forbidden(read, tagger.labels, name),
-    )
-
-
-def _forbidden(texts: Sequence[TaggedText], labels: tuple[str, ...], name: str) -> tuple[int, str]:
+def find_forbidden(texts: Sequence[TaggedText], labels: tuple[str, ...], name: str) -> tuple[int, str]:
     """Return the number of sentences whose labels break the rules of spans, and where the first does so."""
     scheme = scheme_of(labels)
     if scheme is None:

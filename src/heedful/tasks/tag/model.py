@@ -1,40 +1,71 @@
 """A trained tagger: words in, one label per word out."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from os import PathLike
-from pathlib import Path
+from dataclasses import dataclass
 from reprlib import repr as shortened
-from typing import Self, overload
+from typing import Final, NamedTuple, overload
 
 from jaxtyping import Float
 from torch import Tensor
 
-from heedful.base.arguments import check_path, check_several, check_text, check_whole
+from heedful.base.arguments import check_several, check_text, check_whole
 from heedful.base.errors import UserError
+from heedful.base.label_schemes import mark_spans
 from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import read_rows
-from heedful.data.corpora.tagged import TaggedText, tagged_text
+from heedful.data.corpora.tagged import TaggedText, label_numbers, tagged_text
 from heedful.data.prepare.tagged import WordPieces, tagged_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.explain.explanation import Explanation
 from heedful.explain.texts import explain_swapped, refuse_blank
+from heedful.metrics.label_spans import spans_of
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
-from heedful.models.bundle import Bundle, read_bundle
+from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.loaded_model import Placement, listed
-from heedful.tasks.shared.streaming import CHUNK, answer_stream
-from heedful.tasks.tag.evaluation import TagEvaluation, evaluate_tagger
+from heedful.tasks.shared.loaded_model import listed
+from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
+from heedful.tasks.tag.evaluation import TagEvaluation, find_forbidden
 from heedful.tasks.tag.explaining import explain_tags
+from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.rules import TAG
-from heedful.tasks.tag.scoring import decide_labels, label_probabilities, scores_of
-from heedful.tasks.tag.tagging import Tagging
+from heedful.tasks.tag.scoring import decide_labels, label_loss, label_probabilities, scores_of
 
 Sentence = str | Sequence[str]  # words with spaces between them, or a list of words
+
+
+class TaggedSpan(NamedTuple):
+    """Words that labels such as B-PER and I-PER mark as one span."""
+
+    type: str  # what follows the prefix of the labels
+    start: int  # index of the first word
+    end: int  # index after the last word
+    text: str  # the words, with spaces between them
+
+
+@dataclass(frozen=True)
+class Tagging:
+    """The words of a sentence and the label of each; empty for a blank one."""
+
+    words: tuple[str, ...]
+    labels: tuple[str, ...]
+    probabilities: tuple[float, ...]  # probability of each word's label
+
+    def spans(self) -> list[TaggedSpan]:
+        """Return the spans that labels of BIO or BIOES mark, in order; other labels mark words, not spans."""
+        if not mark_spans(self.labels):
+            return []
+        return [
+            TaggedSpan(span.type, span.start, span.end, " ".join(self.words[span.start : span.end]))
+            for span in spans_of(self.labels)
+        ]
+
+
+BLANK: Final = Tagging((), (), ())
 
 
 class Tagger(Embeds[WordClassifier]):
@@ -44,10 +75,7 @@ class Tagger(Embeds[WordClassifier]):
     read in parts, which are cut between words: every word has a label.
     """
 
-    @classmethod
-    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
-        """Load a tagger as `heedful.load` does; refuse any other model."""
-        return cls(read_tagger(check_path("path", path), Placement.of(device, precision)))
+    _rules, _network = TAG, WordClassifier
 
     def __init__(self, bundle: Bundle[WordClassifier]) -> None:
         super().__init__(bundle)
@@ -114,7 +142,26 @@ class Tagger(Embeds[WordClassifier]):
             tagged_text(_listed(row["text"]), _listed(row["label"]), f"{name}, row {number:,}", number)
             for number, row in enumerate(read_rows(data, TAG, name), start=1)
         ]
-        return evaluate_tagger(self, texts, name=name, progress=progress).with_metrics(own)
+        return self.evaluate_rows(texts, name=name, progress=progress).with_metrics(own)
+
+    def evaluate_rows(
+        self, rows: Sequence[TaggedText], *, name: str = "texts", progress: Callable[[int], None] = lambda ready: None
+    ) -> TagEvaluation:
+        """Tag sentences and compare with their labels; blank ones are left out."""
+        read = tuple(text for text in rows if not text.blank)
+        if not read:
+            raise UserError(f"{name} has no word to tag.")
+        true = label_numbers(read, self.labels, name)
+        scores: list[Float[Tensor, "W C"]] = []
+        began = time.perf_counter()
+        for part in chunks(read, CHUNK):
+            scores += self.scores([self.formed(text) for text in part])
+            progress(len(part))
+        said = [decided.tolist() for decided in decide_labels(self.network, scores)]
+        seconds = time.perf_counter() - began
+        result = LabelScores.of(self.labels, said, true, label_loss(self.network, scores, true))
+        forbidden = find_forbidden(read, self.labels, name)
+        return TagEvaluation(read, result, len(rows) - len(read), seconds, forbidden)
 
     def explain(
         self, text: Sentence, *, top: int = 5, gradients: bool = False, swapped: Mapping[str, str] | None = None
@@ -166,9 +213,6 @@ class Tagger(Embeds[WordClassifier]):
         yield f"{len(self.labels):,} labels: {listed(self.labels)}"
 
 
-BLANK = Tagging((), (), ())
-
-
 def _words_of(sentence: object, where: str) -> tuple[str, ...]:
     """Return the words of a sentence: those that spaces separate, or a list of them."""
     if isinstance(sentence, str):
@@ -188,10 +232,3 @@ def _listed(value: object) -> Sequence[str]:
 
 
 load_tagger = Tagger.load
-
-
-def read_tagger(folder: Path, placement: Placement, rules: TaskRules | None = None) -> Bundle[WordClassifier]:
-    """Read a tagger from its folder and place it; `rules` are those of the task that it was trained for."""
-    bundle = read_bundle(folder, WordClassifier, rules)
-    placement.put(bundle.model)
-    return bundle

@@ -9,7 +9,9 @@ from heedful.config.model.encoder_only import BertModel, TaggerModel
 from heedful.config.section import merge_tables
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
+from heedful.metrics.rows import compared_metrics, score_names, validation_metrics
 from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts
+from heedful.tasks.tag.metrics import METRICS
 
 
 def _check(recipe: Tables) -> None:
@@ -41,11 +43,12 @@ TAG: Final = TaskRules(
     verb="tag",
     learner="a tagger",
     families=("tagger",),
-    metrics={"loss": "lower", "accuracy": "higher", "f1": "higher"},
+    metrics=validation_metrics(METRICS),
     takes=_takes,
     needs="a tagger learns from words with labels: give `conll`, or `text` and `label`",
     vocabularies=("text",),
-    compared_by=("f1", "accuracy"),
+    compared_by=compared_metrics(METRICS),
+    scores=score_names(METRICS),
     labels=True,
     words=True,
     on_encoder_of=_on_encoder_of,

@@ -1,13 +1,11 @@
 """The task of taggers: words and their labels, accuracy and F1."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
 import torch
 
-from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.model.encoders import RecurrentLettersTable
@@ -17,21 +15,26 @@ from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.tagged import TaggedCollator, TaggedFeed
-from heedful.data.corpora.tagged import read_tagged
+from heedful.data.collate import rows_by_owner
+from heedful.data.corpora.tagged import TaggedText, read_tagged
+from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.tagged import prepare_tagged
+from heedful.data.prepare.tagged import prepare_tagged, sentences_of
 from heedful.data.prepare.text_stores import counts_of
+from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
-from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.shared.task import Task
-from heedful.tasks.tag.evaluation import TagEvaluation, evaluate_tagger
-from heedful.tasks.tag.model import Tagger, read_tagger
+from heedful.tasks.shared.validation import Asked, Validated
+from heedful.tasks.tag.label_scores import LabelScores
+from heedful.tasks.tag.metrics import METRICS
+from heedful.tasks.tag.model import Tagger
+from heedful.tasks.tag.objective import LabelSequences, WordLabels
 from heedful.tasks.tag.rules import TAG
-from heedful.tasks.tag.validation import TaggerValidator
-from heedful.training.objectives import LabelSequences, WordLabels
+from heedful.tasks.tag.scoring import decide_labels, label_loss, scores_of
 
 _SHORTEST: Final = 16  # tokens: batches of sentences that are all shorter leave some of the budget unused
 
@@ -40,6 +43,8 @@ class TagTask(Task):
     """Labels the words of sentences."""
 
     rules: TaskRules = TAG
+    model_type = Tagger
+    doing = "tagging"
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary and given labels are kept."""
@@ -73,38 +78,42 @@ class TagTask(Task):
             return None
         return static_layout(encoder, recipe.data, recipe.data.max_length, _SHORTEST, precision)
 
-    def validator(self, bundle: Bundle[WordClassifier], prepared: Prepared) -> TaggerValidator:
-        """Make the validator that scores the model during training; the recipe's metric comes first."""
-        return TaggerValidator(bundle, prepared.valid)
+    def validate(self, bundle: Bundle[WordClassifier], prepared: Prepared, asked: Asked) -> Validated:
+        """Tag sentences of the validation corpora, and compare with their labels."""
+        result = self.evaluate_stores(bundle, prepared.valid, asked)
+        return Validated(validation_scores(METRICS, result), result.said, result.true)
 
-    def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
-        """Count the tokens of an epoch, as the model reads them."""
-        collator = TaggedCollator()
-        weighted = zip(prepared.train, prepared.weights, strict=True)
-        return float(
-            sum(weight * collator.costs([store], np.arange(len(store)))[0].sum() for store, weight in weighted)
-        )
+    def evaluate_stores(
+        self,
+        bundle: Bundle[WordClassifier],
+        stores: Sequence[TokenStore],
+        asked: Asked = Asked(),  # noqa: B008 - it never changes
+    ) -> LabelScores:
+        """Return a model's labels for the words of stores next to the true ones.
 
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Tagger:
-        """Load a bundle as a tagger."""
-        return Tagger(read_tagger(folder, placement, self.rules))
+        Of more sentences than asked for, that number at equal distances is evaluated.
+        """
+        rows_of = [sentences_of(store) for store in stores]
+        sizes = [len(rows) for rows in rows_of]
+        chosen = spread(asked.most or sum(sizes), sum(sizes))
+        scores, true = [], []
+        with asked.show("validating", len(chosen)) as advance:
+            for store, rows, (_, own) in zip(stores, rows_of, rows_by_owner(sizes, chosen), strict=True):
+                scores += scores_of(bundle, store, own.tolist())
+                true += [
+                    [label for row in rows[number] for label in store.sentence("label", row).tolist()] for number in own
+                ]
+                advance(len(own))
+        said = [decided.tolist() for decided in decide_labels(bundle.model, scores)]
+        return LabelScores.of(bundle.vocabularies.labels, said, true, label_loss(bundle.model, scores, true))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""
         return f"heedful tag {folder} < sentences.txt", 'tag(["..."])'
 
-    def evaluate(
-        self,
-        model: Tagger,
-        corpus: AnyCorpus,
-        folder: str = "",
-        options: Mapping[str, Any] | None = None,
-        show: ShowProgress = show_nothing,
-    ) -> TagEvaluation:
-        """Tag a corpus and compare with its labels."""
-        texts = list(read_tagged(corpus, folder))
-        with show("tagging", len(texts)) as progress:
-            return evaluate_tagger(model, texts, name=corpus.title, progress=progress)
+    def read_corpus(self, model: Tagger, corpus: AnyCorpus, folder: str) -> Iterable[TaggedText]:
+        """Read sentences with labels."""
+        return read_tagged(corpus, folder)
 
 
 def _listed(prepared: Prepared) -> str:

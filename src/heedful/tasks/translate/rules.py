@@ -24,6 +24,7 @@ TRANSLATE: Final = TaskRules(
         "per": "lower",
         "wer": "lower",
     },
+    scores=("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer", "perplexity"),
     takes=lambda corpus: isinstance(corpus, PAIRS),
     needs="a translator learns from pairs: give `source` and `target`",
     vocabularies=("source", "target"),

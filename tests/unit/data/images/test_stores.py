@@ -21,7 +21,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.training.objectives import ImageClasses
+from heedful.tasks.classify.objective import OneLabel, augment_images
 
 
 def recipe_of(train: dict[str, Any], size: int | None = None, **encoder: Any) -> Recipe:
@@ -170,7 +170,7 @@ def test_images_that_fill_up_a_shape_change_no_loss_and_no_gradient() -> None:
     torch.manual_seed(1)
     network = build_network(recipe.model, Vocabularies({}, ("a", "b", "c"))).eval()
     assert isinstance(network, Classifier)
-    objective, found = ImageClasses(0.1, None, Augmentation(), 3), []
+    objective, found = OneLabel(0.1, change=augment_images(Augmentation(), 3)), []
     for static in (None, StaticShape.rows(15, 3)):
         network.zero_grad()
         batch = collator.batch(stores, np.arange(2), static)

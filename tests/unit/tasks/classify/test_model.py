@@ -28,7 +28,6 @@ from heedful.data.batch_layout import layout_of
 from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.corpora.texts import Text
 from heedful.models.hierarchical import HierarchicalEncoder
-from heedful.tasks.classify.evaluation import evaluate_classifier
 from heedful.tasks.classify.model import Classification, TextClassifier, load_classifier
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.shared.embeddings import embed
@@ -356,7 +355,7 @@ def test_an_evaluation_counts_what_classify_says() -> None:
     classifier = made()
     texts = [Text(text, None, (("bad", "good", "so-so")[number % 3],)) for number, text in enumerate(reviews(40))]
     ready: list[int] = []
-    found = evaluate_classifier(classifier, [Text("  ", None, ("bad",)), *texts], progress=ready.append)
+    found = classifier.evaluate_rows([Text("  ", None, ("bad",)), *texts], progress=ready.append)
     assert found.blank == 1
     assert sum(ready) == len(found.texts) == len(texts)
     said = classifier.classify([text.text for text in texts])
@@ -370,7 +369,7 @@ def test_an_evaluation_counts_what_classify_says() -> None:
 
 def test_texts_that_cannot_be_judged_are_refused() -> None:
     with pytest.raises(UserError, match=r"^films has no text to classify\.$"):
-        evaluate_classifier(made(), [Text(" ", None, ("bad",))], name="films")
+        made().evaluate_rows([Text(" ", None, ("bad",))], name="films")
     message = r"^films has the label `god`, which is not a class of the model\. Did you mean `good`\?$"
     with pytest.raises(UserError, match=message):
-        evaluate_classifier(made(), [Text("a", None, ("god",))], name="films")
+        made().evaluate_rows([Text("a", None, ("god",))], name="films")

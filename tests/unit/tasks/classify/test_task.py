@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.config.model.attention import AlignmentName, AttentionPoolTable
@@ -15,6 +16,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.text_pairs import PairedTextCollator
 from heedful.data.batches.texts import TextCollator
+from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
@@ -23,10 +25,10 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier
-from heedful.tasks.classify.scoring import collator_of, scores_of
+from heedful.tasks.classify.objective import OneLabel, SeveralLabels
 from heedful.tasks.classify.task import ClassifyTask
-from heedful.tasks.classify.validation import evaluate_stores
-from heedful.training.objectives import OneLabel, SeveralLabels
+from heedful.tasks.shared.inputs import outputs_of_rows
+from heedful.tasks.shared.validation import Asked
 
 TINY = {"family": "transformer", "width": 8, "heads": 2, "layers": 1, "inner": 8}
 ENCODERS: dict[str, dict[str, Any]] = {
@@ -112,7 +114,7 @@ def test_a_vocabulary_and_classes_that_are_given_are_kept(tmp_path: Path, tokeni
     ],
 )
 def test_texts_are_read_as_the_recipe_says(options: dict[str, Any], expected: object) -> None:
-    assert collator_of(recipe(**options), classes=3) == expected
+    assert TASK.collator(recipe(**options), classes=3) == expected
 
 
 def test_batches_keep_to_the_budget_and_to_a_number_of_texts(tokenizer: Tokenizer) -> None:
@@ -247,6 +249,11 @@ def test_a_weight_of_no_class_is_refused(tokenizer: Tokenizer) -> None:
 # --- how it judges ----------------------------------------------------------------------------------------------------
 
 
+def scores_of(made: Bundle[Classifier], stores: Sequence[TokenStore], rows: Indices) -> Tensor:
+    collator = TASK.collator(made.recipe, len(made.vocabularies.labels))
+    return outputs_of_rows(made.model, collator, stores, rows, made.recipe.data.batch_tokens)
+
+
 @pytest.mark.parametrize("encoder", ENCODERS)
 def test_scores_come_in_the_order_of_the_rows_whatever_stands_together(encoder: str, tokenizer: Tokenizer) -> None:
     texts = (store(*[[0]] * 5), store(*[[1]] * 9, sizes=[3, 30, 1, 2, 8, 5, 5, 9, 4]))
@@ -264,23 +271,23 @@ def test_scores_come_in_the_order_of_the_rows_whatever_stands_together(encoder: 
 def test_texts_are_judged_one_by_one(tokenizer: Tokenizer, most: int | None, rows: Sequence[int]) -> None:
     made = bundle(recipe(), tokenizer)
     stores = store([0], [2]), store([1], [0], [2])
-    judged, loss = evaluate_stores(made, stores, most)
+    judged = TASK.evaluate_stores(made, stores, Asked(most=most))
     scores = scores_of(made, stores, np.array(rows))
     true = [[0, 2, 1, 0, 2][row] for row in rows]
     assert judged.texts == len(true)
     assert judged.accuracy == pytest.approx(np.mean(scores.argmax(1).numpy() == true))
     logs = scores.log_softmax(1)
-    assert loss == pytest.approx(-np.mean([float(logs[row, label]) for row, label in enumerate(true)]), rel=1e-5)
+    assert judged.loss == pytest.approx(-np.mean([float(logs[row, label]) for row, label in enumerate(true)]), rel=1e-5)
 
 
 def test_several_labels_are_judged_class_by_class(tokenizer: Tokenizer) -> None:
     made = bundle(recipe(labels="several"), tokenizer)
-    judged, loss = evaluate_stores(made, (store([0, 1], []),))
+    judged = TASK.evaluate_stores(made, (store([0, 1], []),))
     scores = scores_of(made, (store([0, 1], []),), np.arange(2))
     assert judged.true.tolist() == [[True, True, False], [False] * 3]
     assert judged.said.tolist() == (scores > 0).tolist()
     signs = torch.tensor([[1.0, 1.0, -1.0], [-1.0, -1.0, -1.0]])
-    assert loss == pytest.approx(-float((signs * scores).sigmoid().log().sum()) / 2, rel=1e-5)
+    assert judged.loss == pytest.approx(-float((signs * scores).sigmoid().log().sum()) / 2, rel=1e-5)
 
 
 @pytest.mark.parametrize("metric", ["loss", "accuracy", "f1"])
@@ -289,14 +296,17 @@ def test_the_metric_of_the_recipe_comes_first(tokenizer: Tokenizer, metric: str)
     valid = (store([0], [1], [2], [0]),)
     scores = TASK.validator(made, prepared(tokenizer, valid=valid))()
     assert next(iter(scores)) == metric
-    judged, loss = evaluate_stores(made, valid)
-    assert dict(scores) == {"loss": loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
+    judged = TASK.evaluate_stores(made, valid)
+    assert dict(scores) == {"loss": judged.loss, "accuracy": judged.accuracy, "f1": judged.macro_f1}
 
 
 def test_so_many_texts_are_judged_as_the_recipe_says(tokenizer: Tokenizer) -> None:
     made = bundle(recipe(train={"validation": {"max_sentences": 2}}), tokenizer)
     valid = (store([0], [1], [2], [0]),)
-    assert TASK.validator(made, prepared(tokenizer, valid=valid))()["loss"] == evaluate_stores(made, valid, 2)[1]
+    assert (
+        TASK.validator(made, prepared(tokenizer, valid=valid))()["loss"]
+        == TASK.evaluate_stores(made, valid, Asked(most=2)).loss
+    )
 
 
 def test_nothing_is_judged_without_validation(tokenizer: Tokenizer) -> None:

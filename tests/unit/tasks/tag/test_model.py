@@ -8,8 +8,7 @@ from tests.shared.taggers import LABELS, fresh_tagger, tagged_sentences, tagger_
 
 import heedful
 from heedful.base.errors import UserError
-from heedful.tasks.tag.model import Tagger
-from heedful.tasks.tag.tagging import TaggedSpan, Tagging
+from heedful.tasks.tag.model import TaggedSpan, Tagger, Tagging
 
 TEXT = "the old dog sees a cat ."
 FOUND = ("B-NP", "I-NP", "I-NP", "O", "B-NP", "I-NP", "O")

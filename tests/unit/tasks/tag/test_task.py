@@ -18,8 +18,8 @@ from heedful.doctor.corpora.data import check_data
 from heedful.runs.training_run import train
 from heedful.tasks.shared.loaded_model import Placement
 from heedful.tasks.tag.label_scores import LabelScores
+from heedful.tasks.tag.objective import LabelSequences, WordLabels
 from heedful.tasks.tag.task import TagTask
-from heedful.training.objectives import LabelSequences, WordLabels
 
 TASK = TagTask()
 
@@ -34,7 +34,7 @@ def refused(folder: Path, model: Mapping[str, Any] | None = None, **sections: An
 def test_a_crf_has_an_objective_of_its_own(tmp_path: Path) -> None:
     empty = Prepared(fresh_tagger(tagger_recipe(tmp_path)).vocabularies, (), (), ())
     plain = TASK.objective(tagger_recipe(tmp_path, train={"label_smoothing": 0.1}), empty)
-    assert type(plain) is WordLabels
+    assert isinstance(plain, WordLabels)
     assert plain.smoothing == 0.1
     assert type(TASK.objective(tagger_recipe(tmp_path, {"crf": True}), empty)) is LabelSequences
 
@@ -101,7 +101,7 @@ def test_a_tagger_starts_from_the_encoder_of_a_masked_model(home: Path) -> None:
     recipe = recipe.model_copy(update={"model": recipe.model.model_validate({"family": "tagger", "crf": True})})
     made = train(recipe, home / "run", console=Console(file=StringIO()))
     model = TASK.load(made, Placement.of("cpu", "float32"))
-    assert model.recipe.model.encoder.width == BERT["width"]  # type: ignore[union-attr]
+    assert model.recipe.model.encoder.width == BERT["width"]
     assert model.network.chain is not None
     theirs = dict(start.model.encoder.named_parameters())
     assert all(torch.equal(weight, theirs[name]) for name, weight in model.network.encoder.named_parameters())

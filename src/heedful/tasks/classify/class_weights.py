@@ -1,6 +1,6 @@
 """Weights of classes in the loss, and the classes in words."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Literal
 
 import numpy as np
@@ -10,7 +10,6 @@ from torch import Tensor
 from heedful.base.errors import UserError, suggestion
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.text_stores import counts_of
-from heedful.data.token_store import TokenStore
 
 
 def class_weights(
@@ -24,9 +23,10 @@ def class_weights(
     if said is None:
         return None
     if said == "balanced":
-        shown = [weight * counts_of([store], len(labels)) for store, weight in weighted_stores(prepared)]
+        weighted = [*zip(prepared.train, prepared.weights, strict=True)]
+        shown = [weight * counts_of([store], len(labels)) for store, weight in weighted]
         counts = torch.from_numpy(np.sum(shown, axis=0)).float().clamp(min=1)
-        rows = sum(weight * len(store) for store, weight in weighted_stores(prepared))
+        rows = sum(weight * len(store) for store, weight in weighted)
         if several:
             return (rows - counts).clamp(min=1) / counts
         return rows / (len(labels) * counts)
@@ -37,11 +37,6 @@ def class_weights(
             f"{suggestion(unknown, labels)}"
         )
     return torch.tensor([said.get(label, 1.0) for label in labels])
-
-
-def weighted_stores(prepared: Prepared) -> Iterator[tuple[TokenStore, float]]:
-    """Pair the training stores with the number of times an epoch shows each."""
-    return zip(prepared.train, prepared.weights, strict=True)
 
 
 def listed_classes(prepared: Prepared) -> str:

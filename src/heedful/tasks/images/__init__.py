@@ -1,1 +1,0 @@
-"""Tasks of models that read images: one folder per task."""

@@ -1,1 +1,0 @@
-"""Answers to questions about images: accuracy, also by kind of question."""
