@@ -50,7 +50,7 @@ def _f1(said: list[str], true: list[str]) -> float:
     return 2 * same / (len(said) + len(true))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class AnswerResult:
     """Answers to questions next to their acceptable answers; shares are None where there is no such question."""
 
