@@ -16,7 +16,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.images.batches import SIZE, image_streams, pixel_stream
-from heedful.data.images.captions import Captioned, read_captioned
+from heedful.data.images.reading import Captioned, read_captioned
 from heedful.data.images.stores import decode_all, tell_size
 from heedful.data.prepare.prepared import Contents, Prepared, contents_of, weights_of
 from heedful.data.text_form import TextForm, TooLong

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs, why_blank
@@ -105,7 +104,7 @@ def _counted(encoded: Iterable[Encoded], dropped: Counter[str]) -> Iterator[Mapp
 
 def _noun(corpus: AnyCorpus) -> str:
     """Return what a row of the corpus is, in words."""
-    return "tree" if isinstance(corpus, TreeCorpus) else "pair"
+    return "tree" if "tree" in corpus.roles else "pair"
 
 
 def _dropped(dropped: Mapping[str, int], data: Data) -> str:

@@ -4,7 +4,6 @@ from typing import Final
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnySide, AnyTokenizer, SideName, side_of
@@ -83,5 +82,5 @@ def _train_tokenizer(data: Data, config: AnySide, side: Side, contents: Contents
 def _refuse_without_pairs(data: Data) -> None:
     for corpus in data.train:
         if all(is_blank(pair) for pair in read_pairs(corpus, data.folder)):
-            missing = "tree" if isinstance(corpus, TreeCorpus) else "pair with text on both sides"
+            missing = "tree" if "tree" in corpus.roles else "pair with text on both sides"
             raise UserError(f"{corpus.title} has no {missing} to train on.")

@@ -9,7 +9,7 @@ from heedful.base.errors import UserError
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import read_rows
-from heedful.data.corpora.questions.question import Question, make_question
+from heedful.data.corpora.questions import Question, make_question
 from heedful.data.prepare.question_windows import PiecedQuestion, piece_questions
 from heedful.data.text_form import TextForm
 from heedful.explain.explanation import Explanation

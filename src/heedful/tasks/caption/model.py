@@ -15,10 +15,9 @@ from heedful.config.model.mixed import CaptionerModel
 from heedful.config.tables import model_of
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.images.batches import ImageCollator, image_streams
-from heedful.data.images.captions import Captioned
 from heedful.data.images.decoding import Pixels
 from heedful.data.images.given import AnyImage, image_of, is_one_image
-from heedful.data.images.reading import LabelledImage
+from heedful.data.images.reading import Captioned, LabelledImage
 from heedful.data.images.stores import decode_all
 from heedful.data.token_store import TokenStore
 from heedful.decode.hypothesis import Hypothesis
