@@ -22,8 +22,7 @@ from heedful.data.prepare.prepared import Contents, Prepared, contents_of, weigh
 from heedful.data.text_form import TextForm, TooLong
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, id_type, open_store, write_store
 from heedful.data.tokenize.cached import TokenizerTraining
-from heedful.data.tokenize.encoding import ID, KnownWords
-from heedful.data.tokenize.pair_encoder import ragged
+from heedful.data.tokenize.encoding import ID, KnownWords, ragged
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import described, evenly
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -15,7 +15,7 @@ from heedful.data.corpora.pairs import Pair, is_blank, read_pairs, why_blank
 from heedful.data.prepare.prepared import Contents
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, TokenStore, id_stream, open_store, write_store
-from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
+from heedful.data.tokenize.encoding import Encoded, Encoder, Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.worker_pool import Workers, available_cores
 

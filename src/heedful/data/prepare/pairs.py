@@ -13,7 +13,7 @@ from heedful.data.prepare.pair_stores import Tokenizing
 from heedful.data.prepare.prepared import Contents, Prepared, contents_of, weights_of
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.cached import TokenizerTraining
-from heedful.data.tokenize.pair_encoder import Filters
+from heedful.data.tokenize.encoding import Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import Sample, Side
 from heedful.data.tokenize.vocabularies import Vocabularies

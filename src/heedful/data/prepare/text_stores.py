@@ -28,8 +28,7 @@ from heedful.data.prepare.letters import LETTERS, SPELLING
 from heedful.data.prepare.prepared import Contents
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, id_type, open_store, write_store
-from heedful.data.tokenize.encoding import ID, KnownWords, encode_running
-from heedful.data.tokenize.pair_encoder import ragged
+from heedful.data.tokenize.encoding import ID, KnownWords, encode_running, ragged
 from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
 
 _CHUNK: Final = 1024  # texts that are tokenized together, on all cores
