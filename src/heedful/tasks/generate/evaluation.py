@@ -12,7 +12,7 @@ from heedful.data.corpora.documents import count_words, read_running_text
 from heedful.data.corpora.files import content_key
 from heedful.data.prepare.text_stores import TextStores
 from heedful.data.text_form import TextForm
-from heedful.metrics.language import Likelihood
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel

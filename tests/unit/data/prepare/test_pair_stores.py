@@ -58,7 +58,7 @@ NO_MEMORY = """
 import heedful.data.tokenize.encoding
 def full(self, pairs):
     raise MemoryError
-heedful.data.tokenize.pair_encoder.Encoder.__call__ = full
+heedful.data.tokenize.encoding.Encoder.__call__ = full
 """
 
 
