@@ -1,4 +1,5 @@
-"""Writes docs/reference from the schema of recipes, the command line and the package: `make reference`.
+"""Writes what is derived: docs/reference, from the schema of recipes, the command line and the package, and the
+keywords of [decode] in the source: `make reference`.
 
 python scripts/write_reference.py            # write the pages
 python scripts/write_reference.py --check    # exit code 1 where a page is not current
@@ -13,10 +14,12 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from scripts.reference.commands_page import commands_page  # noqa: E402
+from scripts.reference.decode_options import decode_options  # noqa: E402
 from scripts.reference.python_page import python_page  # noqa: E402
 from scripts.reference.recipe_page import recipe_page  # noqa: E402
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "src/heedful/config/decode.py": decode_options,
     "docs/reference/recipe.md": recipe_page,
     "docs/reference/commands.md": commands_page,
     "docs/reference/python.md": python_page,
@@ -26,7 +29,7 @@ NOTE = "<!-- Written by scripts/write_reference.py: change the source, then run 
 
 def current(page: str) -> str:
     """Return what a page should hold."""
-    return NOTE + PAGES[page]()
+    return NOTE + PAGES[page]() if page.endswith(".md") else PAGES[page]()
 
 
 def main() -> int:

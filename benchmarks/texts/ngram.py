@@ -16,8 +16,7 @@ from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.files import content_key
 from heedful.data.prepare.text_stores import TextStores
 from heedful.data.prepare.texts import prepare_texts
-from heedful.metrics.language.kneser_ney import KneserNey
-from heedful.metrics.language.perplexity import Likelihood
+from heedful.metrics.language import KneserNey, Likelihood
 
 
 def main() -> None:

@@ -19,10 +19,10 @@ from heedful.version import __version__
 
 if TYPE_CHECKING:
     from heedful.base.trees import Leaf, Tree
+    from heedful.config.decode import Sampling
     from heedful.config.recipe import Recipe
     from heedful.data.tokenize.own_tokenizer import TextTokenizer
     from heedful.data.tokenize.vocabularies import Vocabularies
-    from heedful.decode.settings import Sampling
     from heedful.explain.explanation import (
         AttentionWeights,
         Explanation,
@@ -144,7 +144,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "Recipe": "heedful.config.recipe",
     "Reranked": "heedful.tasks.translate.reranking",
     "Run": "heedful.runs.result",
-    "Sampling": "heedful.decode.settings",
+    "Sampling": "heedful.config.decode",
     "Span": "heedful.tasks.answer.answer",
     "StepMetrics": "heedful.training.trainer",
     "System": "heedful.lab.compare",

@@ -72,16 +72,12 @@ def test_networks_know_no_recipe(imports: list[Import]) -> None:
     assert not [i for i in imports if i.importer.startswith("heedful.nn") and i.imported.startswith("heedful.config")]
 
 
-TORCH_FREE = ("heedful.base.errors", "heedful.base.files", "heedful.base.handed_down")
+TORCH_FREE = tuple(f"heedful.base.{name}" for name in ("arguments", "errors", "files", "handed_down", "options"))
 
 
 def test_recipes_know_no_network(imports: list[Import]) -> None:
     known = {i.imported for i in imports if i.importer.startswith("heedful.config")}
-    assert known == {
-        name
-        for name in known
-        if name.startswith(("heedful.config", "heedful.base.errors", "heedful.base.files", "heedful.base.handed_down"))
-    }
+    assert {name for name in known if not name.startswith(("heedful.config", *TORCH_FREE))} == set()
 
 
 def test_a_task_knows_no_other_task(imports: list[Import]) -> None:

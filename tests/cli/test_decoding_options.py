@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from heedful.cli.main import run
+from heedful.config.decode import Sampling
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.decode.settings import Sampling
 from heedful.models.bundle import read_description, write_description, write_weights
 from heedful.models.from_recipe.network import build_model
 from heedful.tasks.translate.model import Translator
@@ -32,9 +32,9 @@ def lines(capsys: Capture, model: Path, *arguments: str) -> list[str]:
 
 
 def test_sampling(reversing_folder: Path, reversing: Translator, text: str, capsys: Capture) -> None:
-    wild = ["--sample", "--temperature", "3", "--top-k", "6", "--top-p", "0.9", "--seed", "4", "--n-best", "3"]
-    shown = [line.split("\t") for line in lines(capsys, reversing_folder, text, *wild)]
-    drawn = Sampling(3.0, 6, 0.9, 3, 4)
+    wild = ["--sample", "--temperature", "3", "--top-k", "6", "--top-p", "0.9", "--min-p", "0.01", "--seed", "4"]
+    shown = [line.split("\t") for line in lines(capsys, reversing_folder, text, *wild, "--n-best", "3")]
+    drawn = Sampling(3.0, 6, 0.9, 3, 4, 0.01)
     expected = reversing.translate_detailed(["ant bee cat", "dog"], sampling=drawn)
     assert [row[2] for row in shown] == [best.text for found in expected for best in found]
     assert [row[0] for row in shown] == ["1"] * 3 + ["2"] * 3
@@ -88,6 +88,9 @@ def refused(capsys: Capture, *arguments: str) -> str:
         (["--seed", "3"], "--seed applies to sampling: add --sample."),
         (["--temperature", "0.5"], "--temperature applies to sampling: add --sample."),
         (["--top-p", "0.5"], "--top-p applies to sampling: add --sample."),
+        (["--min-p", "0"], "--min-p applies to sampling: add --sample."),
+        (["--sample", "--min-p", "2"], "--min-p is 2.0, but must be from 0, which is all tokens, to 1."),
+        (["--beam", "10001"], "--beam is 10,001, but must be at most 10,000."),
         (
             ["--sample", "--beam", "4"],
             "--sample does not use a beam: leave out --beam; --n-best is the number of samples.",
@@ -108,7 +111,7 @@ def test_a_shift_of_another_kind_of_penalty_is_refused(
     model = str(reversing_folder)
     for verb in (["evaluate", model], ["compare", model, model]):
         assert run([*verb, "--length-shift", "1", "--device", "cpu"]) == 2
-        assert capsys.readouterr().err == f"heedful: error: {message}\n"
+        assert capsys.readouterr().err.splitlines()[-1] == f"heedful: error: {message}"
     assert refused(capsys, model, text, "--length-shift", "1") == message
     assert refused(capsys, model, text, "--length-shift", "0", "--length-penalty-kind", "wu") == message
     recipe, tokenizers = read_description(reversing_folder)

@@ -1,9 +1,9 @@
 """Options that verbs share: declared once, the same in every verb and in Python."""
 
 import inspect
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, Optional, cast, get_args, get_type_hints
+from typing import Annotated, Any, Literal, Optional, TypedDict, get_args, get_type_hints
 
 import annotated_types
 import pytest
@@ -11,14 +11,17 @@ import typer
 import typer.main
 
 from heedful.base.errors import UserError
-from heedful.cli.options import DecodingOptions, flag, with_option_groups
-from heedful.config.decode import Decode
-from heedful.tasks.shared.sequences.search_options import DecodeOptions
+from heedful.base.options import Option, options_of
+from heedful.cli.options import Group, flag, with_option_groups
+from heedful.config.decode import Decode, DecodeOptions
+from heedful.config.section import written_meaning
+from heedful.tasks.generate.generation import GenerateOptions
 
-SEARCHING = ("translate", "evaluate", "compare")
+SEARCHING = ("translate", "parse", "caption", "evaluate", "compare")
+SAMPLING = {"sample", "temperature", "top_k", "top_p", "min_p", "seed"}
 
 
-def options_of(verb: str) -> dict[str, tuple[Any, Any, Any]]:
+def shown_by(verb: str) -> dict[str, tuple[Any, Any, Any]]:
     """The parameters that Typer makes the options of a verb from: type with bounds and help, and default."""
     command = import_module(f"heedful.cli.verbs.{verb}").command
     found = {}
@@ -30,49 +33,89 @@ def options_of(verb: str) -> dict[str, tuple[Any, Any, Any]]:
 
 @pytest.mark.parametrize("verb", SEARCHING)
 def test_every_verb_that_searches_has_all_decoding_options_with_the_same_bounds_and_help(verb: str) -> None:
-    names = {field.name for field in fields(DecodingOptions)}
-    shown, first = options_of(verb), options_of(SEARCHING[0])
-    assert names <= set(shown)
-    assert {name: shown[name] for name in names} == {name: first[name] for name in names}
+    shown, first = shown_by(verb), shown_by(SEARCHING[0])
+    assert set(Decode.model_fields) <= set(shown)
+    assert all(shown[name] == first[name] for name in Decode.model_fields)
+
+
+@pytest.mark.parametrize("verb", ["translate", "parse", "caption"])
+def test_every_verb_that_samples_has_all_options_of_sampling(verb: str) -> None:
+    shown, first = shown_by(verb), shown_by("translate")
+    assert set(shown) >= SAMPLING
+    assert all(shown[name] == first[name] for name in SAMPLING)
+    assert SAMPLING - {"sample"} <= set(shown_by("generate"))
+
+
+def test_every_option_of_generate_in_python_is_one_of_the_command_line() -> None:
+    assert set(options_of(GenerateOptions)) <= set(shown_by("generate"))
 
 
 def test_the_options_are_the_keys_of_a_recipes_decode_table_and_of_a_call_in_python() -> None:
-    names = [field.name for field in fields(DecodingOptions)]
-    assert names == list(Decode.model_fields)
-    assert set(names) == set(get_type_hints(DecodeOptions))
+    assert list(options_of(DecodeOptions)) == list(Decode.model_fields)
+    for name, kind in get_type_hints(DecodeOptions).items():
+        assert kind == Optional[Decode.model_fields[name].annotation]  # noqa: UP045 - known at run time only
 
 
 @pytest.mark.parametrize("name", Decode.model_fields)
 def test_an_option_has_the_bounds_of_the_recipes_key(name: str) -> None:
     key = Decode.model_fields[name]
-    kind, option, default = options_of("translate")[name]
+    kind, option, default = shown_by("translate")[name]
     least: set[Any] = {rule.ge for rule in key.metadata if isinstance(rule, annotated_types.Ge)}
-    least |= {
-        cast("int", rule.gt) + 1 for rule in key.metadata if isinstance(rule, annotated_types.Gt)
-    }  # of whole numbers
+    most: set[Any] = {rule.le for rule in key.metadata if isinstance(rule, annotated_types.Le)}
     assert {option["min"]} == (least or {None})
+    assert {options_of(DecodeOptions)[name].most} == (most or {None})
     assert kind == Optional[key.annotation]  # noqa: UP045 - of a type that is known at run time only
     assert option["default"] == flag(name)  # where Typer keeps the flag of an annotation
-    assert option["help"]
+    assert option["help"] == written_meaning(Decode, name)
     assert default is None
 
 
-def test_only_what_the_user_gave_goes_to_the_search() -> None:
-    assert DecodingOptions().given() == {}
-    assert DecodingOptions(beam=2, coverage=0.0).given() == {"beam": 2, "coverage": 0.0}
+# --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_shift_needs_the_shifted_penalty() -> None:
-    DecodingOptions(length_shift=1.0).check_length_shift("shifted")
-    DecodingOptions(length_shift=1.0, length_penalty_kind="shifted").check_length_shift("wu")
-    DecodingOptions().check_length_shift("wu")
-    for options, kind in (({}, "wu"), ({"length_penalty_kind": "wu"}, "shifted")):
-        with pytest.raises(UserError) as caught:
-            DecodingOptions(length_shift=0.0, **options).check_length_shift(kind)  # type: ignore[arg-type]
-        assert str(caught.value) == (
-            "--length-shift applies to the shifted length penalty, but the kind is wu: "
-            "add --length-penalty-kind shifted."
-        )
+class Paint(TypedDict, total=False):
+    coats: Annotated[int | None, Option("Number of coats.\nAlso of a list.", 2, least=1, most=9)]
+    gloss: Annotated[Literal["matt", "silk"] | None, Option("Gloss.")]
+    dry: Annotated[bool | None, Option("Whether it dries.", True)]
+    words: Annotated[str | list[str] | None, Option("Words on it.", reader=lambda name, value: value)]
+
+
+def painted(arguments: list[str]) -> Any:
+    """What a command with these options gets, and its options as Typer has them."""
+    seen: list[Paint] = []
+
+    @with_option_groups
+    def command(paint: Annotated[Paint, Group(Paint, "Paint", short={"coats": "-c"})]) -> None:
+        seen.append(paint)
+
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    painting: Any = typer.main.get_command(app)
+    painting.main(arguments, standalone_mode=False)
+    return seen[0], {option.name: option for option in painting.params}
+
+
+def test_the_options_of_a_table_become_those_of_a_command() -> None:
+    given, options = painted(["-c", "3", "--gloss", "silk", "--no-dry", "--words", "a", "--words", "b"])
+    assert given == {"coats": 3, "gloss": "silk", "dry": False, "words": ["a", "b"]}
+    assert [option.help for option in options.values()] == [
+        "Number of coats (default: 2).",
+        "Gloss.",
+        "Whether it dries (default: --dry).",
+        "Words on it; repeatable.",
+    ]
+    assert options["coats"].opts == ["--coats", "-c"]
+    assert {option.rich_help_panel for option in options.values()} == {"Paint"}
+
+
+def test_only_what_the_user_gave_goes_to_the_command() -> None:
+    assert painted([])[0] == {}
+    assert painted(["--dry"])[0] == {"dry": True}
+
+
+def test_values_are_checked_before_the_command_runs() -> None:
+    with pytest.raises(UserError, match=r"^`coats` is 10, but must be at most 9\.$"):
+        painted(["--coats", "10"])
 
 
 # --- groups -----------------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from tests.shared.searching import search_texts
 from torch import Tensor
 
 from heedful.base.packed import Packed
+from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints.factories import make_constraints
 from heedful.decode.constraints.tokens import NEVER
@@ -28,7 +29,7 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import decode
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import State
 from heedful.tasks.translate.model import Translator

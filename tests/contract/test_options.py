@@ -16,6 +16,7 @@ from tests.shared.examples import examples
 from tests.shared.searching import search_texts
 from torch import Tensor
 
+from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.tokens import NEVER
 from heedful.decode.ensemble import Ensemble
@@ -23,7 +24,7 @@ from heedful.decode.frontiers.sampling import uniforms
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import LengthPenalty, Shifted, Wu
 from heedful.decode.query import DrawStart
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.models.networks import EncoderDecoder
 
 WORDS = 8  # four pieces beside the special ones: with no repeats allowed, hypotheses soon have nowhere to go

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 import heedful
-from heedful.tasks.shared.sequences.search_options import SearchOptions
+from heedful.config.decode import SearchOptions
 
 
 def test_dir_shows_every_public_name() -> None:

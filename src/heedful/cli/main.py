@@ -9,8 +9,9 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,8 +24,13 @@ import heedful
 from heedful.base.errors import HeedfulError, Stopped, UserError, memory_error, on_command_line, suggestion
 from heedful.base.files import impossible_name, machine_error, tolerate_closed_reader
 from heedful.cli import messages
-from heedful.cli.options import QuietOption, VerboseOption, with_verbosity
 
+_Quiet = Annotated[
+    bool, typer.Option("--quiet", "-q", help="Show results, warnings and errors only: no notes, no progress.")
+]
+_Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also show times, memory, and the traceback of an error.")
+]
 _OLD_OPTIONS = {"--picture": "--image", "--pictures": "--images"}  # accepted for one version
 
 # The module of a verb has a function `command`, or a typer.Typer `app` if the verb has verbs of its own. It is imported
@@ -208,8 +214,8 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and exit.")
     ] = False,
-    quiet: QuietOption = False,
-    verbose: VerboseOption = False,
+    quiet: _Quiet = False,
+    verbose: _Verbose = False,
 ) -> None:
     """Take the options that come before a verb."""
     messages.choose(quiet, verbose)
@@ -229,13 +235,31 @@ def command_of(verb: str) -> Any:
         for registered in map(copy, module.app.registered_commands):
             registered.help, registered.cls = _flowing(registered.callback), _Verb
             registered.name = registered.name or registered.callback.__name__.replace("_", "-")
-            registered.callback = with_verbosity(registered.callback)
+            registered.callback = _with_verbosity(registered.callback)
             group.registered_commands.append(registered)
         holder.add_typer(group, name=verb, cls=_VerbGroup)
     else:
-        holder.command(verb, help=_flowing(module.command), cls=_Verb)(with_verbosity(module.command))
+        holder.command(verb, help=_flowing(module.command), cls=_Verb)(_with_verbosity(module.command))
     built: Any = typer.main.get_command(holder)
     return built.commands[verb]
+
+
+def _with_verbosity(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --quiet and --verbose to a command, after its own options."""
+    own = inspect.signature(command, eval_str=True).parameters.values()
+    added = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=annotation)
+        for name, annotation in (("quiet", _Quiet), ("verbose", _Verbose))
+    ]
+
+    @wraps(command)
+    def spread(**values: Any) -> Any:
+        messages.choose(values.pop("quiet"), values.pop("verbose"))
+        return command(**values)
+
+    keyword_only = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in own]
+    spread.__signature__ = inspect.Signature([*keyword_only, *added])  # type: ignore[attr-defined]
+    return spread
 
 
 def _flowing(command: Any) -> str:

@@ -1,6 +1,10 @@
 """The base class of every table of a recipe, and types of values that several tables share."""
 
+import ast
+import inspect
 from functools import cache
+from importlib import import_module
+from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, Self, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -25,8 +29,9 @@ class Section(BaseModel):
     """A table of a recipe: unknown keys are errors, neither `true` nor "6" is a number, and values never change.
 
     The string below a key is its meaning: its first paragraph is one sentence or two. `heedful config`, the JSON Schema
-    and the reference pages read it from the source (`describing/meanings.py`). A class that only changes the default of
-    an inherited key does not repeat it.
+    and the reference pages read it from the source (`written_meaning`), as pydantic's way to read all of them when the
+    classes are made costs every command a fifth of a second. A class that only changes the default of an inherited key
+    does not repeat it.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, strict=True, allow_inf_nan=False)
@@ -60,6 +65,39 @@ def _expects_whole_number(section: type[Section], key: str) -> bool:
 def _types(annotation: Any) -> set[Any]:
     """Return the plain types that an annotation consists of."""
     return {annotation}.union(*map(_types, get_args(annotation))) if get_args(annotation) else {annotation}
+
+
+def written_meaning(section: type[Section], key: str) -> str:
+    """Return the string below a key, as paragraphs of one line each; an empty text where there is none.
+
+    A key that a class inherits, or declares again with another default, has the meaning of the class it comes from.
+    """
+    found = (_meanings(base.__module__).get((base.__name__, key)) for base in section.__mro__)
+    return next(filter(None, found), "")
+
+
+@cache
+def _meanings(module: str) -> dict[tuple[str, str], str]:
+    """Return the strings below the declarations of a module's classes, by class and name."""
+    try:
+        tree = ast.parse(inspect.getsource(import_module(module)))
+    except (OSError, TypeError):  # installed without its source
+        return {}
+    found = {}
+    for table in (node for node in tree.body if isinstance(node, ast.ClassDef)):
+        for declared, text in pairwise(table.body):
+            match declared, text:
+                case (
+                    ast.AnnAssign(target=ast.Name(id=name)),
+                    ast.Expr(value=ast.Constant(value=str(meaning))),
+                ):
+                    found[table.name, name] = flowing(inspect.cleandoc(meaning))
+    return found
+
+
+def flowing(text: str) -> str:
+    """Put each paragraph on one line."""
+    return "\n".join(" ".join(paragraph.split()) for paragraph in text.split("\n\n"))
 
 
 TableType = TypeVar("TableType", bound=Section)

@@ -7,13 +7,13 @@ from typing import Literal, Unpack
 
 from heedful.base.arguments import check_one_each, check_path, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
+from heedful.base.options import show_options
+from heedful.config.decode import SearchOptions
 from heedful.lab.compare import DEFAULT_METRICS, Comparison, System
 from heedful.lab.compare_models import compare_models
 from heedful.lab.comparison_request import ComparisonRequest, Sentences, read_run, refuse_without_references
 from heedful.metrics.edits import Reference
 from heedful.metrics.significance import SAMPLES, SEED
-from heedful.tasks.shared.sequences.search_options import SearchOptions
-from heedful.tasks.shared.shown_options import show_options
 
 OneRun = System | str | PathLike[str]
 

@@ -14,9 +14,9 @@ from heedful.base.devices import PRECISIONS, choose_device, choose_precision, ke
 from heedful.base.errors import UserError, counted
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
-from heedful.data.epochs.bpe_dropout import redraw_rows
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.epochs.plan import ORDER
+from heedful.data.epochs.redrawn import redraw_rows
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.recorded_results import cpu_name

@@ -5,14 +5,14 @@ from typing import Annotated, Any, Literal, Unpack, overload
 
 from heedful.base.arguments import check_path
 from heedful.base.errors import UserError
+from heedful.base.options import Option, show_options
+from heedful.config.decode import SearchOptions
 from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, Metrics, check_metrics, metrics_by_name
 from heedful.tasks.answer.answer import MAX_ANSWER
 from heedful.tasks.loading import load
 from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.tasks.shared.sequences.search_options import SearchOptions
-from heedful.tasks.shared.shown_options import Option, show_options
 from heedful.tasks.shared.task import Evaluation, ScoresOutputs, Task
 from heedful.tasks.table import find_task
 

@@ -114,7 +114,7 @@ def test_a_captioner_is_evaluated_on_its_test_images(model: Path, capfd: pytest.
         ([], "This model reads images: give their files, or folders of them."),
         (["none.png"], "none.png: no such file."),
         (["PHOTO", "--patches"], "--patches adds to the objects of --json: add --json."),
-        (["PHOTO", "-n", "3"], "--n-best is 3, but a beam of 2 finds at most 2: add --beam 3."),
+        (["PHOTO", "-n", "3"], "--n-best is 3, but a beam of 2 finds no more than 2: set --beam to 3 or more."),
         (["PHOTO", "--top-k", "3"], "--top-k applies to sampling: add --sample."),
     ],
 )

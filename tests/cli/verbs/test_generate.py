@@ -155,14 +155,22 @@ def test_on_a_terminal_lines_are_continued_one_by_one(
     ("arguments", "message"),
     [
         (["-p", "a", "--seed", "-1"], "--seed is -1, but must be 0 or more, and less than 2^64."),
-        (["-p", "a", "--top-k", "-1"], "--top-k is -1, but must be 1 or more, or 0 for all tokens."),
+        (
+            ["-p", "a", "--top-k", "-1"],
+            "--top-k is -1, but must be 1 or more, or 0 for all tokens.",
+        ),
         (["-p", "a", "--top-p", "2"], "--top-p is 2.0, but must be more than 0 and at most 1, which is all tokens."),
         (["-p", "a", "--min-p", "2"], "--min-p is 2.0, but must be from 0, which is all tokens, to 1."),
         (["-p", "a", "--min-p", "nan"], "--min-p is nan, but must be a number."),
         (
             ["-p", "a", "--temperature", "-1"],
-            "--temperature is -1.0, but must be more than 0: greedy search is a --beam of 1 without sampling.",
+            "--temperature is -1.0, but must be 0, which is greedy search, or more.",
         ),
+        (
+            ["-p", "a", "--repetition-penalty", "inf"],
+            "--repetition-penalty is inf, but must be 1, which is none, or more.",
+        ),
+        (["-p", "a", "--beam", "10001"], "--beam is 10,001, but must be at most 10,000."),
         (["-p", "a", "--stop", "Q"], "--stop 'Q' cannot occur, as 'Q' is not in the vocabulary: leave it out."),
         (
             ["-p", "a", "--stop", ""],

@@ -10,6 +10,8 @@ from tests.text_models import written
 from heedful.base.trees import read_tree
 from heedful.cli.main import run
 from heedful.cli.verbs.parse import draw
+from heedful.config.decode import Sampling
+from heedful.tasks.parse.model import Parser
 
 Capture = pytest.CaptureFixture[str]
 
@@ -77,6 +79,16 @@ def test_the_lines_of_several_trees_have_numbers_and_scores(model: Path, tmp_pat
     assert capsys.readouterr().out.startswith(f"1\t{rows[3][1]}\n")
 
 
+def test_trees_are_sampled(model: Path, capsys: Capture) -> None:
+    options = ["--sample", "--temperature", "2", "--top-k", "9", "--min-p", "0.01", "--seed", "4", "-n", "3"]
+    assert parse(model, *options, "--text", "w1 w2") == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    drawn = Sampling(2.0, top_k=9, min_p=0.01, seed=4, samples=3)
+    (expected,) = Parser.load(model, "cpu").stream_detailed(["w1 w2"], sampling=drawn)
+    assert [row[2] for row in rows] == [str(one.tree) for one in expected]
+    assert {read_tree(row[2], "").words for row in rows} == {("w1", "w2")}
+
+
 def test_trees_are_drawn(model: Path, capsys: Capture) -> None:
     assert parse(model, "--pretty", "--text", "w1 w2") == 0
     assert "└─ " in capsys.readouterr().out
@@ -88,7 +100,8 @@ def test_trees_are_drawn(model: Path, capsys: Capture) -> None:
     ("options", "message"),
     [
         (["--pretty", "--json"], "--pretty draws trees and --json writes objects: choose one."),
-        (["-n", "3"], "--n-best is 3, but a beam of 2 finds at most 2: add --beam 3."),
+        (["-n", "3"], "--n-best is 3, but a beam of 2 finds no more than 2: set --beam to 3 or more."),
+        (["--top-k", "3"], "--top-k applies to sampling: add --sample."),
         (
             ["--max-extra", "1"],
             "Sentence 1 has 2 words, but its tree may have 3 tokens only, and needs at least 5: raise --max-extra.",

@@ -261,8 +261,11 @@ def test_invalid_utf8_is_refused_with_its_place_after_what_came_before(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--n-best", "8"], "--n-best is 8, but a beam of 4 finds at most 4: add --beam 8."),
-        (["--n-best", "3", "--beam", "2"], "--n-best is 3, but a beam of 2 finds at most 2: add --beam 3."),
+        (["--n-best", "8"], "--n-best is 8, but a beam of 4 finds no more than 4: set --beam to 8 or more."),
+        (
+            ["--n-best", "3", "--beam", "2"],
+            "--n-best is 3, but a beam of 2 finds no more than 2: set --beam to 3 or more.",
+        ),
         (["--device", "tpu"], "`tpu` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`."),
         (["--precision", "int8"], "`int8` is not a precision: use `auto`, `float32` or `bfloat16`."),
         (["--output", "."], ".: this is a folder, but must be a file."),

@@ -18,8 +18,8 @@ from heedful.data.builtin.scenes import NUMBERS, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.images.batches import ImageCollator
 from heedful.data.images.questions.batches import ImageQuestionBatch, ImageQuestionCollator
+from heedful.data.images.questions.reading import ImageQuestion
 from heedful.data.images.questions.stores import asked_streams
-from heedful.data.images.reading import ImageQuestion
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.base.packed import Packed
+from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints.tokens import NEVER
 from heedful.decode.ensemble import Ensemble
@@ -20,7 +21,7 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, prompt_queries
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import check_queries, search
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.networks import LanguageModel
 

@@ -9,12 +9,13 @@ from tests.shared.searching import search_texts
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from heedful.base.packed import Packed
+from heedful.config.decode import Sampling
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.decode import search as search_module
 from heedful.decode.ensemble import Ensemble
 from heedful.decode.query import text_queries
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.network import build_model
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder, set_precision

@@ -5,16 +5,17 @@ from typing import Any
 import pytest
 
 from heedful.base.errors import UserError
+from heedful.config.decode import Sampling
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 
 
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         ({"beam": 0}, "`beam` is 0, but must be at least 1."),
-        ({"nbest": -1}, "`nbest` is -1, but must be at least 1."),
+        ({"nbest": -1}, "`nbest` is -1, but must be 1 or more."),
         ({"max_extra": 0}, "`max_extra` is 0, but must be at least 1."),
         ({"beam": 10**9}, "`beam` is 1,000,000,000, but must be at most 10,000."),
         ({"max_extra": 100_001}, "`max_extra` is 100,001, but must be at most 100,000."),
@@ -22,7 +23,7 @@ from heedful.decode.settings import Sampling, SearchSettings
         ({"no_repeat": 100_001}, "`no_repeat` is 100,001, but must be at most 100,000."),
         ({"no_repeat": -1}, "`no_repeat` is -1, but must be at least 0."),
         ({"min_length": -2}, "`min_length` is -2, but must be at least 0."),
-        ({"coverage": -0.5}, "`coverage` is -0.5, but must be 0 or more."),
+        ({"coverage": -0.5}, "`coverage` is -0.5, but must be at least 0."),
         (
             {"beam": 2, "nbest": 3},
             "`nbest` is 3, but a beam of 2 finds no more than 2: set `beam` to 3 or more.",
@@ -56,18 +57,18 @@ def test_impossible_settings_are_refused(wrong: dict[str, Any], message: str) ->
         ({"samples": 10_001}, "`samples` is 10,001, but must be at most 10,000: draw them in parts."),
         (
             {"temperature": 0.0},
-            "`temperature` is 0.0, but must be more than 0: greedy search is a `beam` of 1 without sampling.",
+            "`temperature` is 0.0, but must be more than 0: greedy search is a beam of 1 without sampling.",
         ),
         (
             {"temperature": float("inf")},
-            "`temperature` is inf, but must be more than 0: greedy search is a `beam` of 1 without sampling.",
+            "`temperature` is inf, but must be more than 0: greedy search is a beam of 1 without sampling.",
         ),
         ({"top_k": -1}, "`top_k` is -1, but must be 1 or more, or 0 for all tokens."),
         ({"top_p": 0.0}, "`top_p` is 0.0, but must be more than 0 and at most 1, which is all tokens."),
         ({"top_p": 1.01}, "`top_p` is 1.01, but must be more than 0 and at most 1, which is all tokens."),
         ({"samples": 0}, "`samples` is 0, but must be at least 1."),
         ({"seed": -1}, "`seed` is -1, but must be 0 or more, and less than 2^64."),
-        ({"seed": 2**64}, "`seed` is 18446744073709551616, but must be 0 or more, and less than 2^64."),
+        ({"seed": 2**64}, "`seed` is 18,446,744,073,709,551,616, but must be 0 or more, and less than 2^64."),
     ],
     ids=str,
 )

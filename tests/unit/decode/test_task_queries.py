@@ -11,12 +11,13 @@ import torch
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
+from heedful.config.decode import Sampling
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.query import Query, pack_sources, text_queries
 from heedful.decode.search import search
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder

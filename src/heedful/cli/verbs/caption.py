@@ -17,7 +17,9 @@ from heedful.cli.options import (
     ModelArgument,
     OutputOption,
     PrecisionOption,
+    SampleOption,
     SamplingOptions,
+    sampling_of,
     with_option_groups,
 )
 from heedful.cli.output import check_output, image_progress, line_writer
@@ -51,6 +53,7 @@ def command(
     precision: PrecisionOption = "auto",
     *,
     decoding: DecodingOptions,
+    sample: SampleOption = False,
     sampling: SamplingOptions,
 ) -> None:
     """Describe images in sentences: for each, its path, a tab and the caption, in order.
@@ -59,20 +62,14 @@ def command(
     The line of an image that cannot be read is blank; the others are described, and the command fails.
     """
     check_output(output)
-    sampling.check(decoding.beam, decoding.mbr)
+    samples, decoding = sampling_of(sample, sampling, decoding, nbest)
     if patches and not as_json:
         raise UserError("--patches adds to the objects of --json: add --json.")
     paths = image_inputs(inputs)
     with messages.busy(f"loading {model}"):
-        samples = sampling.settings(nbest or 1)
         from heedful.tasks.caption.model import Captioner  # after the quick checks: torch takes seconds
 
         captioner = Captioner.load(model, device, precision)
-    decode = captioner.recipe.decode
-    decoding.check_length_shift(decode.length_penalty_kind)
-    beam = decoding.beam or decode.beam
-    if samples is None and nbest is not None and nbest > beam:
-        raise UserError(f"--n-best is {nbest}, but a beam of {beam} finds at most {beam}: add --beam {nbest}.")
     cut, unread = 0, Unread()
     with line_writer(output) as write, image_progress(paths, output, "describing") as progress:
         found = captioner.stream_detailed(
@@ -82,7 +79,7 @@ def command(
             refused=unread.add,
             sampling=samples,
             aligned=patches,
-            **decoding.given(),
+            **decoding,
         )
         for path, captions in zip(paths, found, strict=True):
             if not captions:

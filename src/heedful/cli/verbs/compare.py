@@ -1,7 +1,6 @@
 """`heedful compare A B`: which of two models is better, and whether the difference is more than chance."""
 
 from collections import Counter
-from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
@@ -109,16 +108,13 @@ def command(
         examples,
         device,
         precision,
-        decoding.given(),
+        decoding,
         lambda message: note(f"{message}."),
         progress_bar,
     )
     if request.models:
         from heedful.lab.compare_models import compare_models  # importing torch takes seconds
-        from heedful.models.bundle import read_description
 
-        for model in request.models:
-            decoding.check_length_shift(read_description(Path(model))[0].decode.length_penalty_kind)
         found, title = compare_models(request)
     else:
         found, title = request.compare_translations()

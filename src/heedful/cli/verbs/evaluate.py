@@ -16,14 +16,18 @@ from heedful.cli.options import (
     DeviceOption,
     PrecisionOption,
     RawOption,
+    TermsOption,
     ToOption,
     WithOption,
     WordOptions,
+    declared,
     flag,
     with_option_groups,
+    words_of,
 )
 from heedful.cli.output import check_output, progress_bar
-from heedful.config.corpora.containers import AlignedFiles
+from heedful.config.corpora.pairs import TextCorpus
+from heedful.tasks.parse.parse import ParseOptions
 
 
 @with_option_groups
@@ -69,10 +73,7 @@ def command(
             "--stride", metavar="N", help="Tokens by which the window of a language model moves (default: its length)."
         ),
     ] = None,
-    unconstrained: Annotated[
-        bool,
-        typer.Option("--unconstrained", help="Let a parser write what is not a tree; such a sentence has no tree."),
-    ] = False,
+    unconstrained: Annotated[bool, declared(ParseOptions, "unconstrained")] = False,
     threshold: Annotated[
         float | None,
         typer.Option(
@@ -97,6 +98,7 @@ def command(
     precision: PrecisionOption = "auto",
     *,
     decoding: DecodingOptions,
+    terms: TermsOption = None,
     words: WordOptions,
 ) -> None:
     """Score a model on a test set: the recipe's `data.test`, or --source and --target.
@@ -124,7 +126,7 @@ def command(
 
     if record:
         result_file(record)
-    options: dict[str, object] = {**decoding.given(), **words.given(), **({"raw": True} if raw else {})}
+    options: dict[str, object] = {**decoding, **words_of(terms, words), **({"raw": True} if raw else {})}
     of_tasks = {"stride": stride, "threshold": threshold, "max_answer": max_answer, "metric": metric or None}
     options |= {"unconstrained": True} if unconstrained else {}
     options |= {name: value for name, value in of_tasks.items() if value is not None}
@@ -144,7 +146,6 @@ def command(
         training = describe_training(Path(name))
         with messages.busy(f"loading {name}"):
             model = load(name, device, precision, others or ())
-        decoding.check_length_shift(model.recipe.decode.length_penalty_kind)
         found = [
             CorpusResult(
                 corpus.name or str(number),
@@ -166,9 +167,7 @@ def command(
         messages.note(f"recorded in {path}.")
 
 
-def _given_files(
-    source: str | None, targets: list[str] | None, split: str | None, to: str | None
-) -> AlignedFiles | None:
+def _given_files(source: str | None, targets: list[str] | None, split: str | None, to: str | None) -> TextCorpus | None:
     """Return the corpus of the command line, if there is one."""
     if source is None and not targets:
         if to:
@@ -180,7 +179,7 @@ def _given_files(
     if split:
         raise UserError("--split chooses among the recipe's corpora: leave it out next to --source and --target.")
     first, *others = (str(Path(name).absolute()) for name in targets)
-    return AlignedFiles(source=str(Path(source).absolute()), target=first, references=tuple(others), to=to or "")
+    return TextCorpus(source=str(Path(source).absolute()), target=first, references=tuple(others), to=to or "")
 
 
 def _output_files(output: Path, models: Sequence[str], corpora: Sequence[str]) -> Iterator[Path]:

@@ -2,17 +2,19 @@
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict
 from itertools import chain, tee
-from typing import TYPE_CHECKING, Annotated, Final, cast
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from heedful.base.errors import UserError, counted
+from heedful.base.options import options_of
 from heedful.cli import messages
 from heedful.cli.input import InputLines, as_one_text, open_inputs
 from heedful.cli.options import (
     DeviceOption,
+    Group,
     InputsArgument,
     ModelArgument,
     OutputOption,
@@ -20,124 +22,15 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import check_output, line_progress, line_writer, write_part
+from heedful.tasks.generate.generation import GenerateOptions, Generation
 
 if TYPE_CHECKING:
-    from heedful.tasks.generate.generation import Generation
+    from heedful.tasks.generate.generation import GenerateOptions, Generation
     from heedful.tasks.generate.model import TextGenerator
-    from heedful.tasks.generate.options import GenerateOptions
 
-_SAMPLING: Final = "Sampling"
-_SEARCH: Final = "Search and endings"
+_SAMPLING: Final = ("temperature", "top_k", "top_p", "min_p", "seed", "samples")
+_SEARCH: Final = tuple(name for name in options_of(GenerateOptions) if name not in _SAMPLING)
 _BETWEEN: Final = "---"  # the line between two texts
-
-
-@dataclass(frozen=True)
-class GeneratingOptions:
-    """How to generate; None leaves an option to its default in `TextGenerator.generate`."""
-
-    temperature: Annotated[
-        float | None,
-        typer.Option(
-            "--temperature",
-            help="Below 1 favours likely tokens, above 1 unlikely ones; 0 is greedy search (default: 0.8).",
-            rich_help_panel=_SAMPLING,
-        ),
-    ] = None
-    top_k: Annotated[
-        int | None,
-        typer.Option(
-            "--top-k", help="Sample from the k most likely tokens; 0 is all (default: 0).", rich_help_panel=_SAMPLING
-        ),
-    ] = None
-    top_p: Annotated[
-        float | None,
-        typer.Option(
-            "--top-p",
-            help="Nucleus sampling: the smallest set of tokens with this total probability.",
-            rich_help_panel=_SAMPLING,
-        ),
-    ] = None
-    min_p: Annotated[
-        float | None,
-        typer.Option(
-            "--min-p",
-            help="Sample from tokens with at least this share of the greatest probability.",
-            rich_help_panel=_SAMPLING,
-        ),
-    ] = None
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed", help="The same seed draws the same text for a prompt (default: 0).", rich_help_panel=_SAMPLING
-        ),
-    ] = None
-    samples: Annotated[
-        int | None,
-        typer.Option(
-            "--samples",
-            "-n",
-            metavar="N",
-            min=1,
-            help="Write N texts for each prompt (default: 1); with --beam, the N best.",
-            rich_help_panel=_SAMPLING,
-        ),
-    ] = None
-    beam: Annotated[
-        int | None,
-        typer.Option(
-            "--beam",
-            min=1,
-            help="Search for the most likely text with a beam of this size, instead of sampling.",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None
-    repetition_penalty: Annotated[
-        float | None,
-        typer.Option(
-            "--repetition-penalty",
-            help="Make tokens that occurred before less likely; 1.2 is usual, 1 is no penalty.",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None
-    max_tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--max-tokens",
-            metavar="N",
-            min=1,
-            help="Maximum number of new tokens (default: 200).",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None
-    stop: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--stop", metavar="TEXT", help="End a text before this string; repeatable.", rich_help_panel=_SEARCH
-        ),
-    ] = None
-    no_slide: Annotated[
-        bool,
-        typer.Option(
-            "--no-slide",
-            help="End a text at the end of the model's window, instead of sliding the window.",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = False
-    batch_tokens: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-tokens",
-            min=1,
-            help="Maximum tokens of prompts and texts in a batch (default: data.batch_tokens of the recipe).",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None
-
-    def given(self) -> "GenerateOptions":
-        """Return the options that the user gave, as the keywords of `TextGenerator.generate`."""
-        chosen = {field.name: getattr(self, field.name) for field in fields(self) if field.name != "no_slide"}
-        chosen["slide"] = False if self.no_slide else None
-        return cast("GenerateOptions", {name: value for name, value in chosen.items() if value is not None})
 
 
 @with_option_groups
@@ -160,7 +53,8 @@ def command(
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
     *,
-    generating: GeneratingOptions,
+    sampling: Annotated[GenerateOptions, Group(GenerateOptions, "Sampling", _SAMPLING, {"samples": "-n"})],
+    search: Annotated[GenerateOptions, Group(GenerateOptions, "Search and endings", _SEARCH)],
 ) -> None:
     """Continue prompts with a language model: texts, the lines of files, or lines that are typed, until Ctrl-D.
 
@@ -177,7 +71,7 @@ def command(
         from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
 
         generator = TextGenerator.load(model, device, precision)
-    work = _Generating(generator, generating.given(), as_json, with_prompt=not only_new)
+    work = _Generating(generator, {**sampling, **search}, as_json, with_prompt=not only_new)
     with line_writer(output) as write, line_progress("generating", entries, output) as progress:
         for entry in entries:
             if as_json or output is not None:
@@ -204,9 +98,7 @@ class _Generating:
     `slid` says whether a text was longer than the model's window, `strange` counts prompts with unknown characters.
     """
 
-    def __init__(
-        self, generator: "TextGenerator", options: "GenerateOptions", as_json: bool, with_prompt: bool
-    ) -> None:
+    def __init__(self, generator: "TextGenerator", options: GenerateOptions, as_json: bool, with_prompt: bool) -> None:
         self._generator, self._options, self._as_json = generator, options, as_json
         self._with_prompt, self._written = with_prompt, 0
         self.slid, self.strange = False, 0
@@ -215,7 +107,7 @@ class _Generating:
         """Yield the texts of each prompt, as lines to write."""
         from heedful.tasks.shared.streaming import answer_stream
 
-        def generated(part: Sequence[str], number: int) -> "list[list[Generation]]":
+        def generated(part: Sequence[str], number: int) -> list[list[Generation]]:
             return self._generator.generate_detailed(part, name=entry.name, first=first + number - 1, **self._options)
 
         prompts, again = tee(prompts)
@@ -263,6 +155,6 @@ class _Generating:
         return f"{between}{prompt if self._with_prompt else ''}{text}"
 
     @staticmethod
-    def _object(prompt: str, text: "Generation") -> str:
+    def _object(prompt: str, text: Generation) -> str:
         known = {"prompt": prompt, **asdict(text), "log_probability": text.log_probability}
         return json.dumps(known, ensure_ascii=False)

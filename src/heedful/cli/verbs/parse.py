@@ -18,12 +18,17 @@ from heedful.cli.options import (
     ModelArgument,
     OutputOption,
     PrecisionOption,
+    SampleOption,
+    SamplingOptions,
     TextOption,
     WithOption,
+    declared,
+    sampling_of,
     with_option_groups,
 )
 from heedful.cli.output import check_output, line_progress, line_writer
 from heedful.data.corpora.trees import tree_of_line
+from heedful.tasks.parse.parse import ParseOptions
 
 if TYPE_CHECKING:
     from heedful.tasks.parse.model import Parse
@@ -48,10 +53,7 @@ def command(
     trees: Annotated[
         bool, typer.Option("--trees", help="Read trees, one per line, and parse their words, without traces.")
     ] = False,
-    unconstrained: Annotated[
-        bool,
-        typer.Option("--unconstrained", help="Also allow what is not a tree over the words; its line stays blank."),
-    ] = False,
+    unconstrained: Annotated[bool, declared(ParseOptions, "unconstrained")] = False,
     pretty: Annotated[bool, typer.Option("--pretty", help="Draw the trees.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Write one JSON object per sentence: words, tree, log probability, score.")
@@ -61,6 +63,8 @@ def command(
     precision: PrecisionOption = "auto",
     *,
     decoding: DecodingOptions,
+    sample: SampleOption = False,
+    sampling: SamplingOptions,
 ) -> None:
     """Parse sentences into constituency trees, one sentence per line, words separated by spaces.
 
@@ -71,6 +75,7 @@ def command(
     check_output(output)
     if pretty and as_json:
         raise UserError("--pretty draws trees and --json writes objects: choose one.")
+    samples, decoding = sampling_of(sample, sampling, decoding, nbest)
     on_each_line = "one tree per line" if trees else "one sentence per line, words separated by spaces"
     read = _words_of_trees if trees else _with_warning
     entries = [read(entry) for entry in open_inputs(inputs, text, on_each_line)]
@@ -78,20 +83,17 @@ def command(
         from heedful.tasks.parse.model import Parser  # after the quick checks: importing torch takes seconds
 
         parser = Parser.load(model, device, precision, others or ())
-    decode = parser.recipe.decode
-    decoding.check_length_shift(decode.length_penalty_kind)
-    if (nbest or 1) > (beam := decoding.beam or decode.beam):
-        raise UserError(f"--n-best is {nbest}, but a beam of {beam} finds at most {beam}: add --beam {nbest}.")
     number = 0
     with line_writer(output) as write, line_progress("parsing", entries, output) as progress:
         for entry in entries:
             for parses in parser.stream_detailed(
                 entry.lines(),
-                nbest=nbest or 1,
+                nbest=1 if samples else nbest or 1,
                 ready=entry.ready,
                 name=entry.name,
+                sampling=samples,
                 unconstrained=unconstrained,
-                **decoding.given(),
+                **decoding,
             ):
                 number += 1
                 if as_json:

@@ -20,14 +20,20 @@ from heedful.cli.options import (
     OutputOption,
     PrecisionOption,
     RawOption,
+    SampleOption,
     SamplingOptions,
+    TermsOption,
     TextOption,
     ToOption,
     WithOption,
     WordOptions,
+    declared,
+    sampling_of,
     with_option_groups,
+    words_of,
 )
 from heedful.cli.output import check_output, line_progress, line_writer
+from heedful.config.decode import SearchOptions
 
 if TYPE_CHECKING:
     from heedful.explain.explanation import Explanation
@@ -87,13 +93,6 @@ class ResultOptions:
         if self.attention and not self.as_json:
             raise UserError("--attention adds to the objects of --json: add --json.")
 
-    def check_beam(self, beam: int) -> None:
-        """Refuse more translations than a beam finds."""
-        if self.n_best is not None and self.n_best > beam:
-            raise UserError(
-                f"--n-best is {self.n_best}, but a beam of {beam} finds at most {beam}: add --beam {self.n_best}."
-            )
-
     def lines(self, number: int, found: "Sequence[Translation]", explained: "Explanation | None" = None) -> str:
         """Lay out the translations of line `number`; the best one may be explained."""
         if self.as_json:
@@ -139,16 +138,16 @@ def command(
     others: WithOption = None,
     to: ToOption = None,
     raw: RawOption = False,
-    prefix: Annotated[
-        str | None, typer.Option("--prefix", metavar="TEXT", help="Start every translation with this text.")
-    ] = None,
+    prefix: Annotated[str | None, declared(SearchOptions, "prefix", metavar="TEXT")] = None,
     output: OutputOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
     *,
     results: ResultOptions,
     decoding: DecodingOptions,
+    sample: SampleOption = False,
     sampling: SamplingOptions,
+    terms: TermsOption = None,
     words: WordOptions,
 ) -> None:
     """Translate files, texts or standard input, line by line and in order. A blank line stays blank.
@@ -156,21 +155,15 @@ def command(
     Results are written as they become available: a line that is typed is answered before the next one is read.
     """
     check_output(output)
-    sampling.check(decoding.beam, decoding.mbr)
+    samples, decoding = sampling_of(sample, sampling, decoding, results.n_best)
     results.check()
-    rules = words.given()
+    words = words_of(terms, words)
     entries = open_inputs(inputs, text)
     with messages.busy(f"loading {model}"):
-        samples = sampling.settings(results.n_best or 1)
         from heedful.tasks.translate.explaining import explain_found
         from heedful.tasks.translate.model import Translator  # after the quick checks: importing torch takes seconds
 
         translator = Translator.load(model, device, precision, others or ())
-    decode = translator.recipe.decode
-    decoding.check_length_shift(decode.length_penalty_kind)
-    by_risk = decode.mbr and decoding.beam is None if decoding.mbr is None else decoding.mbr
-    if samples is None and not by_risk:
-        results.check_beam(decoding.beam or decode.beam)
     total, cut = 0, 0
     with line_writer(output) as write, line_progress("translating", entries, output) as progress:
         for entry in entries:
@@ -187,8 +180,8 @@ def command(
                 prefix=prefix,
                 sampling=samples,
                 aligned=results.alignments,
-                **rules,
-                **sampling.seeding(decoding.given()),
+                **words,
+                **decoding,
             ):
                 total += 1
                 cut += not translations[0].complete

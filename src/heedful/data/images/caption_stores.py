@@ -16,13 +16,14 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.images.batches import SIZE, image_streams, pixel_stream
-from heedful.data.images.reading import Captioned, read_captioned
+from heedful.data.images.captions import Captioned, read_captioned
 from heedful.data.images.stores import decode_all, tell_size
 from heedful.data.prepare.prepared import Contents, Prepared, contents_of, weights_of
 from heedful.data.text_form import TextForm, TooLong
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, id_type, open_store, write_store
 from heedful.data.tokenize.cached import TokenizerTraining
-from heedful.data.tokenize.encoding import ID, KnownWords, ragged
+from heedful.data.tokenize.encoding import ID, KnownWords
+from heedful.data.tokenize.pair_encoder import ragged
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import described, evenly
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -9,13 +9,14 @@ from pathlib import Path
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs, why_blank
 from heedful.data.prepare.prepared import Contents
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, TokenStore, id_stream, open_store, write_store
-from heedful.data.tokenize.encoding import Encoded, Encoder, Filters
+from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.worker_pool import Workers, available_cores
 
@@ -104,7 +105,7 @@ def _counted(encoded: Iterable[Encoded], dropped: Counter[str]) -> Iterator[Mapp
 
 def _noun(corpus: AnyCorpus) -> str:
     """Return what a row of the corpus is, in words."""
-    return "tree" if "tree" in corpus.roles else "pair"
+    return "tree" if isinstance(corpus, TreeCorpus) else "pair"
 
 
 def _dropped(dropped: Mapping[str, int], data: Data) -> str:

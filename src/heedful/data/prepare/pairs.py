@@ -4,6 +4,7 @@ from typing import Final
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnySide, AnyTokenizer, SideName, side_of
@@ -13,7 +14,7 @@ from heedful.data.prepare.pair_stores import Tokenizing
 from heedful.data.prepare.prepared import Contents, Prepared, contents_of, weights_of
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.cached import TokenizerTraining
-from heedful.data.tokenize.encoding import Filters
+from heedful.data.tokenize.pair_encoder import Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import Sample, Side
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -82,5 +83,5 @@ def _train_tokenizer(data: Data, config: AnySide, side: Side, contents: Contents
 def _refuse_without_pairs(data: Data) -> None:
     for corpus in data.train:
         if all(is_blank(pair) for pair in read_pairs(corpus, data.folder)):
-            missing = "tree" if "tree" in corpus.roles else "pair with text on both sides"
+            missing = "tree" if isinstance(corpus, TreeCorpus) else "pair with text on both sides"
             raise UserError(f"{corpus.title} has no {missing} to train on.")

@@ -20,7 +20,8 @@ from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.cache import Say, cache_folder, cached, key_of
-from heedful.data.corpora.questions import Question, read_questions
+from heedful.data.corpora.questions.question import Question
+from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.prepare.prepared import Contents, Prepared, contents_of
 from heedful.data.prepare.question_windows import PiecedQuestion, Windowing, piece_questions
 from heedful.data.text_form import TextForm

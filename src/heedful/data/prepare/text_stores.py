@@ -17,10 +17,11 @@ import numpy as np
 
 from heedful.base.errors import UserError, counted
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import PlainText
+from heedful.config.corpora.texts import TEXTS, PlainTexts, RowTexts
 from heedful.config.data import Data
 from heedful.data.cache import Say, cache_folder, cached, key_of
-from heedful.data.corpora.documents import read_documents, read_running_text
+from heedful.data.corpora.documents import read_documents
+from heedful.data.corpora.running_text import read_running_text
 from heedful.data.corpora.sentence_splitting import RULES
 from heedful.data.corpora.texts import Text, classes_of, read_texts
 from heedful.data.prepare.document_pieces import document_of, lettered_streams, to_encode
@@ -28,7 +29,8 @@ from heedful.data.prepare.letters import LETTERS, SPELLING
 from heedful.data.prepare.prepared import Contents
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, id_type, open_store, write_store
-from heedful.data.tokenize.encoding import ID, KnownWords, encode_running, ragged
+from heedful.data.tokenize.encoding import ID, KnownWords, encode_running
+from heedful.data.tokenize.pair_encoder import ragged
 from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
 
 _CHUNK: Final = 1024  # texts that are tokenized together, on all cores
@@ -86,7 +88,7 @@ class TextStores:
 
     def _types(self, corpus: AnyCorpus) -> dict[str, StreamType]:
         types = {"text": id_stream(self.tokenizer.size)}
-        if "second" in corpus.roles and not self.documents:
+        if isinstance(corpus, RowTexts) and corpus.second is not None and not self.documents:
             types["second"] = types["text"]
         if self.letters:
             types |= {"letters": id_stream(LETTERS), "spelled": _COUNTS}
@@ -95,11 +97,13 @@ class TextStores:
     def _streams(self, corpus: AnyCorpus, dropped: Counter[str]) -> Iterator[Streams]:
         words = KnownWords(self.tokenizer)
         if self.running:
+            assert isinstance(corpus, TEXTS)
             running = read_running_text(corpus, self.data.folder, TextForm.of(self.data), dropped)
             while some_texts := list(islice(running, _CHUNK)):
                 yield self._running_streams(some_texts, words, is_whole_file(corpus))
             return
         if self.documents and not self.labels:
+            assert isinstance(corpus, TEXTS)
             documents = read_documents(corpus, self.data.folder, TextForm.of(self.data), dropped)
             while some := list(islice(documents, _CHUNK)):
                 yield self._document_streams(some, words)
@@ -149,7 +153,7 @@ class TextStores:
 
 def is_whole_file(corpus: AnyCorpus) -> bool:
     """Whether a corpus is one document, its whole file."""
-    return isinstance(corpus, PlainText) and corpus.documents == "file"
+    return isinstance(corpus, PlainTexts) and corpus.documents == "file"
 
 
 def _why_empty(corpus: AnyCorpus) -> str:

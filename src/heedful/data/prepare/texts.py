@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.containers import PlainText
+from heedful.config.corpora.texts import TEXTS, PlainTexts, RowTexts
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
-from heedful.data.corpora.documents import read_documents, read_running_text
+from heedful.data.corpora.documents import read_documents
+from heedful.data.corpora.running_text import read_running_text
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
 from heedful.data.prepare.prepared import Prepared, contents_of
@@ -90,11 +91,12 @@ def _all_texts(recipe: Recipe, running: bool) -> Iterator[str]:
             yield from (" ".join(text.words) for text in read_tagged(corpus, data.folder, form) if not text.blank)
         return
     for corpus in data.train:
-        if isinstance(corpus, PlainText):
+        if isinstance(corpus, PlainTexts):
             for document in read_documents(corpus, data.folder, form):
                 yield from document
             continue
-        for text in read_texts(corpus, data.folder, form, labelled=False):
+        assert isinstance(corpus, RowTexts)
+        for text in read_texts(corpus.model_copy(update={"label": None}), data.folder, form):  # whatever their labels
             yield from (part for part in (text.text, text.second) if part and part.strip())
 
 
@@ -102,5 +104,6 @@ def _running_pieces(recipe: Recipe) -> Iterator[str]:
     """Yield the running text of the training corpora in pieces, as the tokenizer will read it."""
     spells_spaces = recipe.tokenizer.kind in ("byte_bpe", "char")
     for corpus in recipe.data.train:
+        assert isinstance(corpus, TEXTS)
         for text in read_running_text(corpus, recipe.data.folder, TextForm.of(recipe.data)):
             yield from running_pieces(text, spells_spaces)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Builtin
+from heedful.config.corpora.pairs import BuiltinCorpus
 from heedful.config.data import Data
 from heedful.data.corpora.files import Row
 from heedful.data.corpora.pairs import Pair, read_pairs
@@ -66,6 +66,6 @@ def _count(corpus: AnyCorpus, folder: str) -> int:
     if corpus.lines:
         first, last = map(int, corpus.lines.split("-"))
         return max(0, last - first + 1)
-    if isinstance(corpus, Builtin):
+    if isinstance(corpus, BuiltinCorpus):
         return corpus.count
     return sum(1 for _ in read_pairs(corpus, folder))

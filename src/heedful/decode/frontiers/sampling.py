@@ -14,9 +14,9 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.config.decode import Sampling
 from heedful.decode.frontiers.token_scores import Scores
 from heedful.decode.query import DrawStart
-from heedful.decode.settings import Sampling
 
 _AT_ONCE: Final = 4  # numbers that Philox makes for each value of its counter
 

@@ -10,11 +10,12 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.frontiers.sampling import draw, uniforms
 from heedful.decode.frontiers.token_scores import normaliser
 from heedful.decode.query import Query
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.constraints import ConstraintsInSlots
 from heedful.decode.slots.greedy import GreedyInSlots
 from heedful.models.transformer.slots import Slots

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final, TypedDict
 
 from heedful.base.arguments import check_number, check_whole
-from heedful.tasks.shared.shown_options import Option
+from heedful.base.options import Option
 
 MAX_ANSWER: Final = 30  # tokens, as in the program of Devlin et al. 2019
 

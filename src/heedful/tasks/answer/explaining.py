@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from heedful.data.batches.questions import QuestionBatch
-from heedful.data.corpora.questions import Question
+from heedful.data.corpora.questions.question import Question
 from heedful.data.prepare.question_windows import PiecedQuestion
 from heedful.data.prepare.questions import window_streams
 from heedful.data.token_store import TokenStore

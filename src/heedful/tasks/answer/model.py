@@ -6,10 +6,11 @@ from typing import Unpack, overload
 
 from heedful.base.arguments import check_flag, check_one_each, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
+from heedful.base.options import show_options
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import read_rows
-from heedful.data.corpora.questions import Question, make_question
+from heedful.data.corpora.questions.question import Question, make_question
 from heedful.data.prepare.question_windows import PiecedQuestion, piece_questions
 from heedful.data.text_form import TextForm
 from heedful.explain.explanation import Explanation
@@ -24,7 +25,6 @@ from heedful.tasks.answer.explaining import explain_answer
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import Reading, choose_answer, compare_answers, read_windows
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
 
 _CHUNK = 100  # questions that are answered together

@@ -3,9 +3,8 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from heedful.decode.settings import Sampling
-from heedful.tasks.shared.sequences.search_options import DecodeOptions
-from heedful.tasks.shared.shown_options import Option
+from heedful.base.options import Option
+from heedful.config.decode import SAMPLING, DecodeOptions, Sampling
 
 Patch = tuple[int, int]  # row and column of a patch, from 0
 
@@ -28,5 +27,5 @@ class Caption:
 class CaptionOptions(DecodeOptions, total=False):
     """Keys of the recipe's [decode], and options that a recipe does not have."""
 
-    sampling: Annotated[Sampling | None, Option("Sample captions at random instead of searching for the best.")]
+    sampling: Annotated[Sampling | None, SAMPLING]
     aligned: Annotated[bool, Option("Also find the patch that each piece attended to most.", False)]

@@ -18,14 +18,15 @@ from heedful.data.epochs.plan import batches_by_length
 from heedful.data.images.batches import ImageCollator, image_streams
 from heedful.data.images.caption_batches import CaptionCollator
 from heedful.data.images.caption_stores import CaptionStore
+from heedful.data.images.captions import Captioned
 from heedful.data.images.decoding import Pixels
-from heedful.data.images.reading import Captioned, LabelledImage
+from heedful.data.images.reading import LabelledImage
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.search import ProgressCallback
 from heedful.metrics.edits import Reference, uniform, variants_of
-from heedful.metrics.language.perplexity import Likelihood, likelihood
+from heedful.metrics.language import Likelihood, likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScores, Score
 from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, metric_names, score_texts

@@ -9,15 +9,17 @@ import torch
 from torch import Tensor
 
 from heedful.base.arguments import check_flag, check_several
-from heedful.base.errors import UserError, by_caller, memory_faults, option, suggestion
+from heedful.base.errors import UserError, by_caller, memory_faults, option
+from heedful.base.options import show_options
 from heedful.base.packed import Run
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.tables import model_of
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.images.batches import ImageCollator, image_streams
+from heedful.data.images.captions import Captioned
 from heedful.data.images.decoding import Pixels
 from heedful.data.images.given import AnyImage, image_of, is_one_image
-from heedful.data.images.reading import Captioned, LabelledImage
+from heedful.data.images.reading import LabelledImage
 from heedful.data.images.stores import decode_all
 from heedful.data.token_store import TokenStore
 from heedful.decode.hypothesis import Hypothesis
@@ -36,8 +38,7 @@ from heedful.tasks.caption.evaluation import CaptionEvaluation, captions_of, eva
 from heedful.tasks.caption.rules import CAPTION
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.old_names import takes_old_names
-from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
-from heedful.tasks.shared.shown_options import options_of, show_options
+from heedful.tasks.shared.sequences.search_options import SearchRequest, resolve
 from heedful.tasks.shared.streaming import answer_stream, empty_answer
 
 CHUNK: Final = 256  # images that are in memory at once
@@ -197,11 +198,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
 
     def request(self, nbest: int, options: CaptionOptions) -> SearchRequest:
         """Return the options of a call, completed from the recipe."""
-        known = options_of(CaptionOptions)
-        for name in options:
-            if name not in known:
-                raise TypeError(f"`{name}` is not an option.{suggestion(name, list(known))}")
-        request = resolve(cast(SearchOptions, options), self.recipe.decode, nbest, ())
+        request = resolve(options, self.recipe.decode, nbest, table=CaptionOptions)
         if request.risk is not None:
             raise UserError(f"{option('mbr')} is for translators, which a captioner is not: leave it out.")
         return request

@@ -13,7 +13,7 @@ from heedful.config.task_rules import TaskRules
 from heedful.data.images.batches import ImageCollator
 from heedful.data.images.caption_batches import CaptionCollator, CaptionFeed
 from heedful.data.images.caption_stores import prepare_captions
-from heedful.data.images.reading import read_captioned
+from heedful.data.images.captions import read_captioned
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle

@@ -3,7 +3,9 @@
 from typing import Any, Final
 
 from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.roles import Roles
+from heedful.config.corpora.image_questions import ImageQuestionCorpus
+from heedful.config.corpora.images import ImageCorpus
+from heedful.config.corpora.texts import RowTexts
 from heedful.config.data import Data
 from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel, ClassifierModel
@@ -26,7 +28,7 @@ def _check_texts(recipe: Tables) -> None:
         check_longest(recipe)
     check_texts(recipe)
     corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
-    pairs = ["second" in corpus.roles for corpus in corpora]
+    pairs = [corpus.second is not None for corpus in corpora if isinstance(corpus, RowTexts)]
     if any(pairs) and not all(pairs):
         raise ValueError("`second` must be set in all corpora or in none: a classifier reads pairs or single texts")
     if any(pairs) and model.nested:
@@ -103,7 +105,7 @@ CLASSIFY: Final = TaskRules(
     learner="a classifier",
     families=("classifier",),
     metrics=validation_metrics(METRICS),
-    roles=(Roles(("text", "label"), optional=("second",), besides=("number",)),),
+    takes=lambda corpus: isinstance(corpus, RowTexts) and corpus.label is not None,
     needs="a classifier learns from texts with labels: give `text` and `label`",
     vocabularies=("text",),
     compared_by=compared_metrics(METRICS),
@@ -123,7 +125,7 @@ CLASSIFY_IMAGES: Final = TaskRules(
     learner="a classifier of images",
     families=("image_classifier",),
     metrics=validation_metrics(METRICS),
-    roles=(Roles(("image", "label"), besides=("caption", "number")),),
+    takes=lambda corpus: isinstance(corpus, ImageCorpus),
     needs="it learns from images with labels: give a folder (`images`), a table with `image` and `label`, `idx` "
     'and `labels`, `npz`, or `builtin = "scenes"`',
     vocabularies=(),
@@ -145,7 +147,7 @@ ANSWER_IMAGES: Final = TaskRules(
     learner="an answerer of questions about images",
     families=("image_answerer",),
     metrics=validation_metrics(METRICS),
-    roles=(Roles(("image", "question", "answer"), optional=("group",)),),
+    takes=lambda corpus: isinstance(corpus, ImageQuestionCorpus),
     needs="it learns from questions about images: give a table (`csv`, `tsv` or `jsonl`) with `image`, `question` "
     'and `answer`, or `builtin = "scenes"` with `questions`',
     vocabularies=("text",),

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from heedful.base.errors import counted
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
-from heedful.data.corpora.documents import count_words, read_running_text
+from heedful.config.corpora.texts import TEXTS
 from heedful.data.corpora.files import content_key
+from heedful.data.corpora.running_text import count_words, read_running_text
 from heedful.data.prepare.text_stores import TextStores
 from heedful.data.text_form import TextForm
-from heedful.metrics.language.perplexity import Likelihood
+from heedful.metrics.language import Likelihood
 from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
@@ -110,6 +111,7 @@ def evaluate_language(
 
 
 def _measure(corpus: AnyCorpus, folder: str, form: TextForm) -> TextSize:
+    assert isinstance(corpus, TEXTS)
     documents = words = lines = of_bytes = 0
     for text in read_running_text(corpus, folder, form):
         breaks = text.count("\n")

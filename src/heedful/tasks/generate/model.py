@@ -6,8 +6,9 @@ from typing import Literal, Unpack, overload
 
 from heedful.base.arguments import check_text, check_texts
 from heedful.base.errors import UserError, by_caller
+from heedful.base.options import show_options
 from heedful.config.checks import carries_state
-from heedful.config.corpora.containers import Jsonl
+from heedful.config.corpora.texts import JsonlTexts
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import spool
@@ -25,14 +26,14 @@ from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.generate.continuation_text import unspellable
 from heedful.tasks.generate.continuing import Continuing, GrowingText, whole_text
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
+from heedful.tasks.generate.generation import GenerateOptions
 from heedful.tasks.generate.generation import Generation as Generation
-from heedful.tasks.generate.options import GenerateOptions, GenerateRequest, resolve
+from heedful.tasks.generate.options import GenerateRequest, resolve
 from heedful.tasks.generate.predicted_text import check_stride
 from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.generate.scoring import TextScore, score_tokens
 from heedful.tasks.generate.streamed import GenerationStream
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.token_scores import END_PIECE
 
@@ -177,7 +178,7 @@ class TextGenerator(Embeds[LanguageModel]):
         `data` are texts in any form that `heedful.train` takes: texts, dictionaries, columns, frames. A window of
         `data.max_length` tokens moves by `stride` tokens, by default by its own length.
         """
-        return evaluate_language(self.bundle, Jsonl.model_validate(spool(data, GENERATE, name)), "", stride)
+        return evaluate_language(self.bundle, JsonlTexts.model_validate(spool(data, GENERATE, name)), "", stride)
 
     def explain(
         self, text: str, *, top: int = 5, gradients: bool = False, swapped: Mapping[str, str] | None = None

@@ -16,8 +16,7 @@ from heedful.metrics.bracketing import SHORT, BracketScores, score_trees
 from heedful.metrics.edits import Floats
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScore, ItemScores, Score, f1_of_sums, finite_scores, mean_score, percent_of_sums
-from heedful.tasks.parse.options import ParseOptions
-from heedful.tasks.parse.parse import Parse
+from heedful.tasks.parse.parse import Parse, ParseOptions
 
 _BY_EVALB: Final = "labelled brackets, by evalb's rules"
 

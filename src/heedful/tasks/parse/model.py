@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Unpack, cast, overload
+from typing import Unpack, overload
 
 from heedful.base.arguments import check_flag, check_several, check_text, check_texts, check_whole
-from heedful.base.errors import UserError, memory_faults, option, suggestion
+from heedful.base.errors import UserError, memory_faults, option
+from heedful.base.options import show_options
 from heedful.base.trees import Tree, escape_brackets
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries
@@ -19,14 +20,12 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.parse.evaluation import ParseEvaluation, evaluate_parser, trees_of_rows
-from heedful.tasks.parse.options import ParseOptions
-from heedful.tasks.parse.parse import BLANK
+from heedful.tasks.parse.parse import BLANK, ParseOptions
 from heedful.tasks.parse.parse import Parse as Parse
 from heedful.tasks.parse.rules import PARSE, leaves_of
 from heedful.tasks.parse.tree_codec import TreeCodec
 from heedful.tasks.shared.sequences.model import SequenceModel
-from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, resolve
-from heedful.tasks.shared.shown_options import options_of, show_options
+from heedful.tasks.shared.sequences.search_options import SearchRequest, resolve
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
 
@@ -158,13 +157,8 @@ class Parser(SequenceModel):
 
     def _request(self, options: ParseOptions, nbest: int) -> tuple[SearchRequest, bool]:
         """Return the options completed from the recipe, and whether only trees are searched for."""
-        known = options_of(ParseOptions)
-        for name in options:
-            if name not in known:
-                raise TypeError(f"`{name}` is not an option.{suggestion(name, list(known))}")
-        constrained = not check_flag("unconstrained", options.get("unconstrained", False))
-        others = {name: value for name, value in options.items() if name != "unconstrained"}
-        request = resolve(cast(SearchOptions, others), self.recipe.decode, nbest, ())
+        request = resolve(options, self.recipe.decode, nbest, table=ParseOptions)
+        constrained = not options.get("unconstrained")
         if request.risk is not None:
             raise UserError(f"{option('mbr')} compares texts, and a parser writes trees: leave it out.")
         for name in ("no_repeat", "min_length") if constrained else ():

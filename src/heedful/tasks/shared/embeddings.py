@@ -15,6 +15,7 @@ from torch import nn
 
 from heedful.base.arguments import check_flag, check_texts, check_whole
 from heedful.base.errors import UserError, suggestion
+from heedful.base.options import Option, show_options
 from heedful.base.packed import Layout, Nested, Packed
 from heedful.config.model.any import text_encoder
 from heedful.config.model.encoders import HierarchicalEncoderTable
@@ -38,7 +39,6 @@ from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.nn.layers.pooling import POOLS
 from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.tasks.shared.shown_options import Option, show_options
 
 PoolName = Literal["mean", "first", "max", "last"]
 Vectors = NDArray[np.float32]

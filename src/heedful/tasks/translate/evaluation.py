@@ -9,16 +9,16 @@ from typing import Protocol, Self, Unpack
 from heedful.base.arguments import check_one_each
 from heedful.base.columns import one_line
 from heedful.base.errors import UserError
+from heedful.config.decode import SearchOptions
 from heedful.config.recipe import Recipe
 from heedful.decode.search import ProgressCallback
 from heedful.metrics.edits import Reference, uniform, variants_of
-from heedful.metrics.language.perplexity import Likelihood
+from heedful.metrics.language import Likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScores, Score
 from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, metric_names, score_texts
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.sequences.search_options import SearchOptions
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 from heedful.tasks.translate.scoring import score_tokens
 from heedful.tasks.translate.translation import Translation

@@ -5,6 +5,8 @@ from dataclasses import replace
 from typing import Annotated, Protocol, Unpack, cast
 
 from heedful.base.arguments import check_flag, check_text
+from heedful.base.options import Option
+from heedful.config.decode import SearchOptions
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.ensemble import Ensemble
@@ -15,9 +17,8 @@ from heedful.explain.generators import explain_pair, explain_search
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.sequences.search_options import SearchOptions, resolve
+from heedful.tasks.shared.sequences.search_options import resolve
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
-from heedful.tasks.shared.shown_options import Option
 from heedful.tasks.translate.translation import Translation
 
 

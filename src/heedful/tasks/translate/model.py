@@ -5,6 +5,8 @@ from typing import Unpack, overload
 
 from heedful.base.arguments import check_one_each, check_several, check_texts, check_whole
 from heedful.base.errors import UserError, memory_faults
+from heedful.base.options import show_options
+from heedful.config.decode import SearchOptions
 from heedful.data.corpora.in_memory import read_rows
 from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.planner import WordPlanner
@@ -18,9 +20,8 @@ from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.sequences.model import SequenceModel
-from heedful.tasks.shared.sequences.search_options import SearchOptions, SearchRequest, refuse_nbest, resolve
+from heedful.tasks.shared.sequences.search_options import SearchRequest, refuse_nbest, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages
-from heedful.tasks.shared.shown_options import show_options
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.token_scores import END_PIECE, LONGEST_SCORED
 from heedful.tasks.translate.alignment import Alignment, align

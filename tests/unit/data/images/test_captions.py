@@ -15,7 +15,7 @@ from heedful.data.builtin.scenes import scenes
 from heedful.data.images.batches import ImageCollator
 from heedful.data.images.caption_batches import CaptionCollator
 from heedful.data.images.caption_stores import CaptionStore, prepare_captions
-from heedful.data.images.reading import read_captioned
+from heedful.data.images.captions import read_captioned
 from heedful.data.tokenize.tokenizer import BEGIN, END
 
 ROWS = [("b.png", "two cats"), ("a.png", "a dog"), ("b.png", "cats"), ("a.png", " ")]

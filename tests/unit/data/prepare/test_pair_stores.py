@@ -15,7 +15,7 @@ import pytest
 from tests.shared.patience import PATIENCE
 
 from heedful.base.errors import MachineError, UserError
-from heedful.config.corpora.containers import AlignedFiles
+from heedful.config.corpora.pairs import TextCorpus
 from heedful.config.data import Data
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.corpora.files import content_key
@@ -25,18 +25,18 @@ from heedful.data.prepare.pair_stores import Tokenizing
 from heedful.data.prepare.prepared import Contents
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import worker_pool as workers
-from heedful.data.tokenize.encoding import Encoder, Filters
+from heedful.data.tokenize.pair_encoder import Encoder, Filters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.worker_pool import Workers
 from heedful.data.tokenize.worker_protocol import Frame
 
 TOKENIZER = train_tokenizer(ByteBpe(size=300), ["a dog sees a cat", "ein Hund sieht eine Katze"], ["de"])
 MAX_LENGTH = 10
-CORPUS = AlignedFiles(source="in", target="out", to="de")
+CORPUS = TextCorpus(source="in", target="out", to="de")
 
 WITHOUT_MAIN_GUARD = """
 from heedful.config.tokenizer import ByteBpe
-from heedful.data.tokenize.encoding import Encoder, Filters
+from heedful.data.tokenize.pair_encoder import Encoder, Filters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.worker_pool import Workers
 tokenizer = train_tokenizer(ByteBpe(size=300), ["a dog"])
@@ -55,10 +55,10 @@ with Workers(Encoder(tokenizer, tokenizer, Filters()), 2) as workers:
 
 
 NO_MEMORY = """
-import heedful.data.tokenize.encoding
+import heedful.data.tokenize.pair_encoder
 def full(self, pairs):
     raise MemoryError
-heedful.data.tokenize.encoding.Encoder.__call__ = full
+heedful.data.tokenize.pair_encoder.Encoder.__call__ = full
 """
 
 

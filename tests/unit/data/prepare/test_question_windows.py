@@ -8,7 +8,7 @@ from pydantic import TypeAdapter
 
 from heedful.base.errors import UserError
 from heedful.config.tokenizer import AnyTokenizer
-from heedful.data.corpora.questions import Question, make_question
+from heedful.data.corpora.questions.question import Question, make_question
 from heedful.data.prepare.question_windows import MARKERS, Windowing, piece_questions, piece_texts
 from heedful.data.text_form import Aligned, TextForm
 from heedful.data.tokenize.tokenizer import Tokenizer

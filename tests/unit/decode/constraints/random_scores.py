@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from heedful.base.packed import Packed
+from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.frontiers.beam import Beam
@@ -13,7 +14,7 @@ from heedful.decode.frontiers.independent import Greedy, IndependentRows
 from heedful.decode.frontiers.protocol import Frontier
 from heedful.decode.frontiers.sampling import Draws
 from heedful.decode.query import DrawStart
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 
 SAMPLES = 3
 

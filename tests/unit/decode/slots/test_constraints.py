@@ -14,13 +14,14 @@ from tests.unit.decode.constraints.words.vocabularies import smallest
 from tests.unit.decode.slots.small_searches import VOCABULARY, assert_the_same, model_of, queries_of, sources_of
 
 from heedful.base.errors import UserError
+from heedful.config.decode import Sampling
 from heedful.decode.constraints.factories import ConstraintFactory, at_least, no_repeat, penalise_repetition, words
 from heedful.decode.constraints.trees import Trees, TreeTokens
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, prompt_queries
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import check_queries, search
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.networks import EncoderDecoder
 from heedful.models.protocols import Generator

@@ -10,6 +10,7 @@ import torch
 from tests.unit.decode.slots.small_searches import VOCABULARY, assert_the_same, model_of, queries_of, sources_of
 
 from heedful.base.errors import UserError
+from heedful.config.decode import Sampling
 from heedful.config.tokenizer import Bpe
 from heedful.data.tokenize.tokenizer import END
 from heedful.data.tokenize.training import train_tokenizer
@@ -19,7 +20,7 @@ from heedful.decode.constraints.words.planner import WordPlanner
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.search import search
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.kernels import without_kernels

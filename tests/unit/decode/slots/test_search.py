@@ -9,11 +9,12 @@ import torch
 from tests.shared.covering import in_turn
 from tests.unit.decode.slots.small_searches import assert_the_same, in_slots, model_of, queries_of, search, sources_of
 
+from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.penalties import Shifted, Wu
 from heedful.decode.query import text_queries
-from heedful.decode.settings import Sampling, SearchSettings
+from heedful.decode.settings import SearchSettings
 from heedful.decode.slots import search as slot_search
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.transformer.slots import SlotDecoder, SlotShape

@@ -84,7 +84,7 @@ def test_what_is_before_a_long_text_of_a_stream_is_answered(reversing: Translato
 @pytest.mark.parametrize(
     ("number", "message"),
     [
-        (0, "`max_source` is 0, but must be 1 or more."),
+        (0, "`max_source` is 0, but must be at least 1."),
         (10**9, "`max_source` is 1,000,000,000, but must be at most 100,000."),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from heedful.base.errors import UserError
-from heedful.decode.settings import Sampling
+from heedful.config.decode import Sampling
 from heedful.tasks.translate.model import Translator
 
 TEXTS = ["ant bee", "cat", "", "dog eel fox", "hen cat gnu", "bee"]

@@ -22,7 +22,7 @@ from heedful.config.tables import model_of
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.images.batches import SIZE, image_streams, pixel_stream
 from heedful.data.images.decoding import Channels, Pixels
-from heedful.data.images.reading import AskedImage, ImageQuestion, read_asked_images
+from heedful.data.images.questions.reading import AskedImage, ImageQuestion, read_asked_images
 from heedful.data.images.stores import decode_all, tell_size
 from heedful.data.prepare.prepared import Contents, Prepared, contents_of
 from heedful.data.prepare.text_stores import sort_labels

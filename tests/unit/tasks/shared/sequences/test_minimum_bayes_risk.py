@@ -10,10 +10,9 @@ from sacrebleu.metrics.chrf import CHRF
 
 from heedful.base.errors import UserError
 from heedful.cli.main import run
-from heedful.config.decode import Decode
-from heedful.decode.settings import Sampling
+from heedful.config.decode import Decode, Sampling, SearchOptions
 from heedful.tasks.shared.sequences.minimum_bayes_risk import UTILITIES, MinimumBayesRisk, expected_utilities
-from heedful.tasks.shared.sequences.search_options import SearchOptions, resolve
+from heedful.tasks.shared.sequences.search_options import resolve
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.translation import Translation
 
@@ -86,7 +85,7 @@ def test_a_call_that_sets_a_beam_or_samples_does_not_use_the_recipes_samples() -
         ({"mbr": 4, "mbr_utility": "ter"}, "`mbr_utility` is `ter`, but must be one of chrf, bleu."),
         ({"mbr": 4, "nbest": 5}, "`nbest` is 5, but `mbr` draws no more than 4 samples: set `mbr` to 5 or more."),
         ({"mbr": 4, "beam": 3}, "`mbr` draws samples, but `beam` is 3, which searches: leave one of them out."),
-        ({"mbr": -1}, "`mbr` is -1, but must be 0 or more."),
+        ({"mbr": -1}, "`mbr` is -1, but must be at least 0."),
     ],
 )
 def test_options_that_contradict_each_other_are_refused(options: dict[str, Any], said: str) -> None:

@@ -1,16 +1,20 @@
 """Options of a call: what they change, what they leave to the recipe, and what is refused."""
 
+import math
+
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.config.decode import Decode
+from heedful.base.options import options_of
+from heedful.config.decode import Decode, Sampling, SearchOptions
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.settings import Sampling
-from heedful.tasks.shared.sequences.search_options import _CHECKS, SearchOptions, resolve
-from heedful.tasks.shared.shown_options import options_of
+from heedful.tasks.caption.caption import CaptionOptions
+from heedful.tasks.generate.generation import GenerateOptions
+from heedful.tasks.parse.parse import ParseOptions
+from heedful.tasks.shared.sequences.search_options import resolve
 from heedful.tasks.translate.alignment import align
 from heedful.tasks.translate.model import Translator
 
@@ -53,7 +57,9 @@ def test_an_unknown_kind_of_penalty_is_refused() -> None:
         ({"beam": "3"}, "`beam` is '3', but must be a whole number."),
         ({"length_penalty": "high"}, "`length_penalty` is 'high', but must be a number."),
         ({"length_penalty_kind": 3}, "`length_penalty_kind` is 3, but must be a text: convert it with `str()`."),
-        ({"batch_tokens": 0}, "`batch_tokens` is 0, but must be 1 or more."),
+        ({"batch_tokens": 0}, "`batch_tokens` is 0, but must be at least 1."),
+        ({"max_source": 100_001}, "`max_source` is 100,001, but must be at most 100,000."),
+        ({"coverage": math.inf}, "`coverage` is inf, but must be finite."),
         ({"raw": "yes"}, "`raw` is 'yes', but must be True or False."),
         ({"to": 7}, "`to` is 7, but must be a text or a list of texts."),
         ({"prefix": ["a", None]}, "prefix, line 2 is None, but must be a text: leave it out, or give an empty one."),
@@ -66,9 +72,23 @@ def test_options_of_another_type_are_refused(options: SearchOptions, message: st
     assert str(caught.value) == message
 
 
-def test_every_option_has_a_meaning_and_a_check() -> None:
-    assert set(options_of(SearchOptions)) == set(_CHECKS)
-    assert all(option.meaning for _, option in options_of(SearchOptions).values())
+@pytest.mark.parametrize("table", [SearchOptions, ParseOptions, CaptionOptions, GenerateOptions, Sampling])
+def test_every_option_has_a_meaning_and_a_check(table: type) -> None:
+    for name, option in options_of(table).items():
+        assert option.meaning.endswith(".")
+        with pytest.raises(UserError, match=rf"^`?{name}`?"):
+            option.check(name, object())
+
+
+def test_a_shift_needs_the_shifted_penalty() -> None:
+    assert resolve({"length_shift": 1.0}, Decode(length_penalty_kind="shifted")).settings.penalty == Shifted(0.6, 1.0)
+    message = (
+        '`length_shift` applies to the shifted length penalty, but the kind is wu: add `length_penalty_kind="shifted"`.'
+    )
+    for kind, options in (("wu", {}), ("shifted", {"length_penalty_kind": "wu"})):
+        with pytest.raises(UserError) as caught:
+            resolve({"length_shift": 0.0, **options}, Decode.model_validate({"length_penalty_kind": kind}))
+        assert str(caught.value) == message
 
 
 def test_an_unknown_option_is_a_mistake_of_the_program(reversing: Translator) -> None:

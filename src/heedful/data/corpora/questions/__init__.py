@@ -1,0 +1,1 @@
+"""Questions about texts: what one is, and how each kind of corpus is read."""
