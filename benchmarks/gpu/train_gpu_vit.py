@@ -38,10 +38,10 @@ from heedful.config.recipe import Recipe
 from heedful.config.train.optimizers import AdamW
 from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Train, Validation
-from heedful.data.images.batches import LABEL, SIZE, image_streams, pixel_stream
 from heedful.data.images.reading import LabelledImage
-from heedful.data.images.stores import decode_all
+from heedful.data.prepare.images import SIZE, decode_all, image_streams, pixel_stream
 from heedful.data.prepare.prepared import Prepared
+from heedful.data.prepare.streams import WHOLE_NUMBERS
 from heedful.data.token_store import Ragged, TokenStore, open_store, write_store
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.recorded_results import RESULTS
@@ -90,7 +90,7 @@ def store_of(scale: Scale, folder: Path) -> TokenStore:
             drawn = random.integers(0, 256, (count, scale.side, scale.side, 3), dtype=np.uint8)
             yield image_streams([*drawn], random.integers(0, scale.classes, count).tolist())
 
-    types = {"pixels": pixel_stream(3), "size": SIZE, "label": LABEL}
+    types = {"pixels": pixel_stream(3), "size": SIZE, "label": WHOLE_NUMBERS}
     write_store(folder, "random", types, chunks(), Counter())
     store = open_store(folder, "random")
     assert store is not None

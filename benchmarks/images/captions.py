@@ -34,11 +34,11 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.builtin.scenes import Scene
 from heedful.data.builtin.scenes_drawing import coverage
-from heedful.data.images.caption_stores import prepare_captions
 from heedful.data.images.captions import read_captioned
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.caption.caption import Caption
+from heedful.tasks.caption.data import prepare_captions
 from heedful.tasks.caption.evaluation import evaluate_captions
 from heedful.tasks.caption.model import Captioner
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.files import content_key
-from heedful.data.prepare.text_stores import TextStores
-from heedful.data.prepare.texts import prepare_texts
+from heedful.data.prepare.stores import build_store
+from heedful.data.prepare.texts import TextKind, prepare_texts, text_rows
 from heedful.metrics.language import KneserNey, Likelihood
 
 
@@ -29,9 +29,9 @@ def main() -> None:
     recipe = load_recipe("wikitext2-lstm", [f"data.folder={given.folder}"])
     prepared = prepare_texts(recipe, print, running=True)
     tokenizer = prepared.vocabularies["text"]
-    contents = {corpus: content_key(corpus, given.folder) for corpus in recipe.data.test}
-    stores = TextStores(recipe.data, tokenizer, contents, print, running=True)
-    parts = {"valid": prepared.valid[0], "test": stores.store(recipe.data.test[0])}
+    test = recipe.data.test[0]
+    rows = text_rows(test, recipe.data, tokenizer, TextKind(running=True))
+    parts = {"valid": prepared.valid[0], "test": build_store(test, rows, content_key(test, given.folder), print)}
     began = time.perf_counter()
     model = KneserNey.of([prepared.train[0].streams["text"].values], given.order, tokenizer.size)
     found = {}

@@ -20,8 +20,7 @@ from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
-from heedful.data.batches.text_pairs import PairedTextCollator
-from heedful.data.batches.texts import AnyTextCollator, TextBatch, TextCollator
+from heedful.data.batches.texts import AnyTextCollator, PairedTextCollator, TextBatch, TextCollator
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import read_bundle
@@ -124,17 +123,17 @@ def test_every_weight_of_a_classifier_has_a_gradient(classifier: str) -> None:
 def test_neighbours_cannot_change_the_scores_of_a_text(classifier: str) -> None:
     model = build_classifier(classifier_of(classifier, 0.0), WORDS, CLASSES)
     exact(model)
-    alone = torch.cat([model(batch_of(classifier, number).text) for number in rows()])
-    together = model(batch_of(classifier).text)
+    alone = torch.cat([model(batch_of(classifier, number).inputs) for number in rows()])
+    together = model(batch_of(classifier).inputs)
     assert torch.allclose(together, alone, rtol=1e-10, atol=1e-12)
-    turned = model(batch_of(classifier, 3, 1, 0, 2).text)
+    turned = model(batch_of(classifier, 3, 1, 0, 2).inputs)
     assert torch.allclose(turned, alone[[3, 1, 0, 2]], rtol=1e-10, atol=1e-12)
     assert not torch.allclose(alone[0], alone[1], rtol=1e-3)
-    if isinstance(batch_of(classifier).text, Nested):
+    if isinstance(batch_of(classifier).inputs, Nested):
         return
     shape = StaticShape.around(tokens=64, max_sentences=6, longest=20)
     for filled in (batch_of(classifier, static=shape), batch_of(classifier, multiple=64)):
-        assert torch.allclose(model(filled.text)[: len(alone)], alone, rtol=1e-10, atol=1e-12)
+        assert torch.allclose(model(filled.inputs)[: len(alone)], alone, rtol=1e-10, atol=1e-12)
 
 
 @torch.no_grad()
@@ -144,7 +143,7 @@ def test_what_follows_the_markers_of_a_pair_is_told_apart() -> None:
         model = build_classifier(classifier_of(name, 0.0), WORDS, CLASSES)
         exact(model)
         store = TokenStore.of(text=[[5, 6], [7, 8]], second=[[7, 8], [5, 6]])
-        scores = model(collator(name).batch([store], np.arange(2)).text)
+        scores = model(collator(name).batch([store], np.arange(2)).inputs)
         assert not torch.allclose(scores[0], scores[1], rtol=1e-3)
 
 
@@ -334,7 +333,7 @@ def test_a_classifier_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is_r
     store = SEVERAL if is_several(classifier) else TEXTS
     judged = ClassifyTask().evaluate_stores(bundle, (store,))
     assert judged.texts == len(store)
-    scores = bundle.model(made.batch([store], rows()).text)
+    scores = bundle.model(made.batch([store], rows()).inputs)
     assert judged.loss * len(store) == pytest.approx(by_hand(scores.detach(), store, is_several(classifier)), rel=1e-5)
 
 

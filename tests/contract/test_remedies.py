@@ -85,7 +85,7 @@ def _classifying() -> Case:
         model,
         OneLabel(0.1),
         batch,
-        lambda: [(1.0, Categorical(logits=model(batch.text)), batch.labels != IGNORED)],
+        lambda: [(1.0, Categorical(logits=model(batch.inputs)), batch.labels != IGNORED)],
     )
 
 
@@ -93,18 +93,18 @@ def _several() -> Case:
     model = build_classifier(classifier_of("several", 0.3), WORDS, CLASSES)
     batch = TextCollator(20, classes=CLASSES).batch([STORE], ROWS, multiple=16)
     return Case(
-        model, SeveralLabels(0.1), batch, lambda: [(1.0, Bernoulli(logits=model(batch.text)), batch.labels >= 0)]
+        model, SeveralLabels(0.1), batch, lambda: [(1.0, Bernoulli(logits=model(batch.inputs)), batch.labels >= 0)]
     )
 
 
 def _with_language() -> Case:
     model = build_classifier(classifier_of("gpt-pairs", 0.3), WORDS, CLASSES)
     batch = TextCollator(20).batch([STORE], ROWS, multiple=16)
-    assert isinstance(batch.text, Packed)
-    labels = next_tokens(batch.text)
+    assert isinstance(batch.inputs, Packed)
+    labels = next_tokens(batch.inputs)
 
     def distributions() -> list[tuple[float, Any, Tensor]]:
-        encoded = model.encoder(batch.text)
+        encoded = model.encoder(batch.inputs)
         tokens = model.encoder.decoder.output(encoded.values)  # type: ignore[operator, union-attr]
         share = 0.5 * len(ROWS) / int((labels != IGNORED).sum())
         return [

@@ -16,13 +16,13 @@ from heedful.base.label_schemes import first_forbidden
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.tagged import TaggedBatch, TaggedCollator
-from heedful.data.prepare.tagged import prepare_tagged
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.from_recipe.encoder_only import build_tagger
 from heedful.models.networks import WordClassifier, set_precision
 from heedful.nn.initialization import init_xavier
 from heedful.runs.training_run import train
+from heedful.tasks.tag.data import prepare_tagged
 from heedful.tasks.tag.model import Tagger
 from heedful.tasks.tag.objective import LabelSequences, WordLabels
 from heedful.tasks.tag.task import TagTask

@@ -93,6 +93,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "a.de": "".join(f"{row[2]}\n" for row in rows),
         "a.tsv": "".join("\t".join(row) + "\n" for row in rows),
         "a.jsonl": "".join(f'{{"l": "{row[0]}", "x": "{row[1]}", "y": "{row[2]}"}}\n' for row in rows),
+        "a.conll": "the DET\nDog NOUN\n\nit PRON\nruns VERB\n",
+        "a.trees": "(S (NP (D the) (N dog)) (V runs))\n(S (N dogs) (V run))\n",
+        "q.jsonl": '{"question": "who runs ?", "text": "the dog runs", "answer": "dog", "start": 4}\n',
         "a.txt": "The dog runs. It is fast.\n\nThe cat runs. It is not.\n\nWe go. They stay. All sleep.\n",
     }
     for name, text in files.items():
@@ -125,7 +128,7 @@ def test_the_content_key_of_a_corpus_is_what_it_was(name: str, folder: Path) -> 
 def test_the_cache_keys_of_a_training_are_what_they_were(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Made in `TokenizerTraining.tokenizer`, `Tokenizing._key` (of pairs) and `TextStores.store` (of texts)."""
+    """Made in `TokenizerTraining.tokenizer` and `build_store`."""
     monkeypatch.setattr("tokenizers.__version__", "0.0.0")  # a part of a tokenizer's key
     heedful.train(recipe_of(name, folder), folder / "run", console=Console(file=StringIO()))
     assert entries("tokenizers", folder) == TOKENIZERS[name]
@@ -165,6 +168,107 @@ def test_the_cache_keys_of_tokenizers_are_what_they_were(
         recipe.write_text(recipe.read_text().replace("width", 'tie = "none"\nwidth'))
     heedful.train(recipe, folder / "run", console=Console(file=StringIO()))
     assert entries("tokenizers", folder) == OF_KINDS[kind]
+
+
+TAGGER = CLASSIFIER.replace('"classifier"', '"tagger"')
+LETTERS = 'letters = { family = "recurrent", width = 4 }\n'
+LAYER, STEPS = "width = 8, heads = 2, layers = 1, inner = 8", TINY[TINY.index("[train]") :]
+IMAGES = CLASSIFIER.replace('"recurrent", width = 8', '"convolutional", width = 4, stages = 2, depth = 1')
+TASKS = {  # what `data.train` says, and a model that reads it
+    "trees": ('{ trees = "a.trees" }', TRANSLATOR.replace("width", 'tie = "none"\nwidth')),
+    "running-text": (
+        '{ text = "a.txt", documents = "blank_line" }',
+        f'[model]\nfamily = "language"\ndecoder = {{ family = "transformer", {LAYER} }}\n{STEPS}',
+    ),
+    "letters-of-documents": (
+        '{ tsv = "a.tsv", label = 1, text = 2 }',
+        HIERARCHICAL.replace("sentences =", f"{LETTERS.strip()}, sentences ="),
+    ),
+    "several-labels": (
+        '{ tsv = "a.tsv", label = 1, text = 2 }',
+        CLASSIFIER.replace('"classifier"', '"classifier"\nlabels = "several"'),
+    ),
+    "tagged": ('{ conll = "a.conll" }', TAGGER),
+    "tagged-letters": ('{ conll = "a.conll" }', TAGGER.replace("[train]", f"{LETTERS}[train]")),
+    "questions": ('{ jsonl = "q.jsonl", question = "question" }', CLASSIFIER.replace('"classifier"', '"reader"')),
+    "images": ('{ builtin = "scenes", count = 4 }', IMAGES.replace('"classifier"', '"image_classifier"')),
+    "images-of-one-size": (
+        '{ builtin = "scenes", count = 4 }\nimages = { height = 8, width = 8, fit = "crop" }',
+        IMAGES.replace('"classifier"', '"image_classifier"\nlabels = "several"'),
+    ),
+    "captions": (
+        '{ builtin = "scenes", count = 4 }',
+        IMAGES.replace('"classifier"', '"captioner"\ndecoder = { family = "recurrent", width = 4 }'),
+    ),
+    "image-questions": (
+        '{ builtin = "scenes", count = 4, questions = 2 }',
+        IMAGES.replace('"classifier"', '"image_answerer"\nquestion = { family = "recurrent", width = 4 }'),
+    ),
+}
+PREPARED = {
+    "trees": {
+        "tokenizers": [
+            "3fa79b0cf79318d9ec0e9164b1f8cec1a9933c8fcda2b16b53d82d8d55c0fdf0",
+            "b51ade843d0a94cff69fc83d31435904caff2a33a8480f33a00070e2a930b3a9",
+        ],
+        "tokens": ["12fada2b6937dd699dea74fdb3e819c6f00dbbf868ee2caa11b605e3681b77d4"],
+    },
+    "running-text": {
+        "tokenizers": ["4eec88913e6ca5399230331c5da5331df7eb5fb87b1d4bdadeba72fddd1b87b8"],
+        "tokens": ["f19617af9252d93f73ca01e0dc8c48808316ed2c21d8ad2a15e48848ffb01293"],
+    },
+    "letters-of-documents": {
+        "tokenizers": ["3572ebaef8b9d364137911567c42740893fac8408bc420a7cfe1a4bad25ba763"],
+        "tokens": ["c4588fff8a89ed467f387161f6d687d7b109a90776c121c0d2311d1d39c5a9e1"],
+    },
+    "several-labels": {
+        "tokenizers": ["3572ebaef8b9d364137911567c42740893fac8408bc420a7cfe1a4bad25ba763"],
+        "tokens": ["f685d964450a86423211c9c419e2a9d821f04fd65ef70246ab00b2e431419545"],
+    },
+    "tagged": {
+        "tokenizers": ["631e1800b8aea04a326e0aa7f26865425869d6cdb3378331ad8e3d074178b2fd"],
+        "tokens": ["f651f9a829fe6ece4f6969b04c6f60609f87c0a01f07624e18aed54b54cb0046"],
+    },
+    "tagged-letters": {
+        "tokenizers": ["631e1800b8aea04a326e0aa7f26865425869d6cdb3378331ad8e3d074178b2fd"],
+        "tokens": ["87a8844e063945f84299a9a6f4eb5b017434156ea26da84be3fd51f17d885738"],
+    },
+    "questions": {
+        "tokenizers": ["1e31db436be2575dae64bfb2fed6d27cc023153deb06ac3f15495f6d83bf3e73"],
+        "tokens": ["1f6d16312b63f5e8d2b3081e2c16b7f79bcdacb3de556365c98fa9fbaa4ca2bd"],
+    },
+    "images": {"pictures": ["58800147520f674578587e9fd427560bc338c1513cf3822546f8a3928721b2e7"]},
+    "images-of-one-size": {"pictures": ["3c91945db16d7771ef6df2e090438d8ef3eb811faabed21c4a8e65d6dfc16d1c"]},
+    "captions": {
+        "pictures": ["7f2fc7ef91b36aac0c1c98cfe4bbd0cab90979989dbff39209ab8c2b30f57c59"],
+        "tokenizers": ["dd6188b2a85ae7c131444f5dc0c67dcc60843d1ce8781ec0f3230cae8e49391e"],
+        "tokens": ["763dd529d9dcb00736ffadc8f1913942dd39b56703ab2ac0865177704bffba56"],
+    },
+    "image-questions": {
+        "pictures": ["2b282229d1564097153cca0ebbf4997cfd5d01583f352ac3feb5794c43083b8a"],
+        "tokenizers": ["92859c4b2d1c9c514396e16efff1b0e4a15c53b24366a20f3ac4583ceda079a9"],
+    },
+}
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_the_cache_keys_of_every_task_are_what_they_were(
+    name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made by the builder of stores from what each task says of its rows."""
+    monkeypatch.setattr("tokenizers.__version__", "0.0.0")
+    corpus, model = TASKS[name]
+    path = folder / "recipe.toml"
+    tokenizer = {
+        "images": "",
+        "images-of-one-size": "",
+        "trees": f'{WORDS}joint = false\ntarget = {{ kind = "word" }}\n',
+    }.get(name, WORDS)
+    task = 'task = "parse"\n' if name == "trees" else ""
+    path.write_text(f"{task}[data]\nbatch_tokens = 4096\ntrain = {corpus}\n{tokenizer}{model}")
+    heedful.train(path, folder / "run", console=Console(file=StringIO()))
+    made = {kind.name: entries(kind.name, folder) for kind in sorted((folder / "cache").iterdir())}
+    assert made == PREPARED[name]
 
 
 def test_a_key_is_the_sha256_of_sorted_json() -> None:

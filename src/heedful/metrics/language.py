@@ -19,7 +19,6 @@ from heedful.data.batches.masked import MaskedBatch
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.windows import WindowBatch
-from heedful.data.images.caption_batches import CaptionBatch
 from heedful.models.networks import MaskedModel
 from heedful.models.protocols import NextTokenModel
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
@@ -51,7 +50,7 @@ class Likelihood:
 
 
 @torch.inference_mode()
-def likelihood(model: NextTokenModel[Any], batches: Iterable[PairBatch | WindowBatch | CaptionBatch]) -> Likelihood:
+def likelihood(model: NextTokenModel[Any], batches: Iterable[PairBatch | WindowBatch]) -> Likelihood:
     """Sum over the target tokens of all batches. The model is used as it is: put it into `eval` mode."""
     device = next(model.parameters()).device
     total = torch.zeros((), dtype=torch.float64, device=device)

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.base.packed import Images, Layout, Packed
-from heedful.data.images.questions.batches import AskedImages
+from heedful.data.batches.images import AskedImages
 from heedful.models.heads import Pooler
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.nn.attention.pair_pooling import AnyCoAttention

@@ -11,7 +11,6 @@ from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.windows import WindowBatch
-from heedful.data.images.caption_batches import CaptionBatch
 from heedful.data.tokenize.tokenizer import END
 from heedful.models.heads import Hidden, MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
@@ -35,11 +34,11 @@ class EncoderDecoder(Generator):
         super().__init__()
         self.encoder, self.decoder = encoder, decoder  # type: ignore[assignment]
 
-    def forward(self, source: Packed, target: Packed) -> Float[Tensor, "N V"]:
+    def forward(self, source: Packed | Images, target: Packed) -> Float[Tensor, "N V"]:
         """Return the scores of every next target token, given the target so far (teacher forcing)."""
         return self.decoder(target, self.encoder(source))
 
-    def states(self, source: Packed, target: Packed) -> Float[Tensor, "N E"]:
+    def states(self, source: Packed | Images, target: Packed) -> Float[Tensor, "N E"]:
         """Return the vectors that the output layer scores: a loss need not hold the scores of the whole batch."""
         return self.decoder.states(target, self.encoder(source))
 
@@ -55,10 +54,6 @@ class EncoderDecoder(Generator):
 
 class ImageCaptioner(EncoderDecoder):
     """An encoder of images with any decoder over the vectors of their patches."""
-
-    def next_token_states(self, batch: CaptionBatch) -> Float[Tensor, "N E"]:  # type: ignore[override]
-        """Return one vector for each token of the captions, to predict it by."""
-        return self.decoder.states(batch.target, self.encoder(batch.images))  # type: ignore[arg-type]
 
 
 class MemoryReader(Generator):

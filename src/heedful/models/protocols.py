@@ -1,7 +1,7 @@
 """What trainers, metrics and searches ask of a network. They never ask which family it is."""
 
 from collections.abc import Iterator
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -17,8 +17,8 @@ BatchType = TypeVar("BatchType", contravariant=True)
 class Encoder(Protocol):
     """Turns packed tokens (or patches) into packed vectors: the memory."""
 
-    def __call__(self, source: Packed) -> Packed:
-        """Encode."""
+    def __call__(self, source: Any) -> Packed:
+        """Encode what this encoder reads: packed tokens, or images."""
         ...
 
 

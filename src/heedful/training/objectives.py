@@ -143,7 +143,7 @@ class Captions(NextToken):
 
     def draw(self, batch: Any) -> Any:
         """Change the images."""
-        return replace(batch, images=self.augmentation.move(batch.images))
+        return replace(batch, source=self.augmentation.move(batch.source))
 
 
 class MaskedTokens(PredictiveObjective[MaskedBatch, JointPrediction]):

@@ -14,12 +14,11 @@ from rich.console import Console
 from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
+from heedful.data.batches.images import ImageCollator, ImageQuestionBatch, ImageQuestionCollator
 from heedful.data.builtin.scenes import NUMBERS, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
-from heedful.data.images.batches import ImageCollator
-from heedful.data.images.questions.batches import ImageQuestionBatch, ImageQuestionCollator
 from heedful.data.images.questions.reading import ImageQuestion
-from heedful.data.images.questions.stores import asked_streams
+from heedful.data.prepare.image_questions import asked_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies

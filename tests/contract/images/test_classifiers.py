@@ -13,9 +13,10 @@ from rich.console import Console
 from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
+from heedful.data.batches.images import ImageCollator
 from heedful.data.builtin.scenes import scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
-from heedful.data.images.batches import ImageCollator, image_streams
+from heedful.data.prepare.images import image_streams
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.from_recipe.network import build_network

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from heedful.base.packed import Images, Layout, Packed
 from heedful.config.reading.load import recipe_from_json
-from heedful.data.images.caption_batches import CaptionBatch
+from heedful.data.batches.pairs import PairBatch
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -53,11 +53,13 @@ def captioner(decoder: dict[str, Any]) -> ImageCaptioner:
     return network
 
 
-def batch() -> CaptionBatch:
+def batch() -> PairBatch:
     """One image of two patches, with a caption of one word and its end."""
     pixels = torch.arange(4 * 8 * 3, dtype=torch.float64).mul(37).remainder(255).to(torch.uint8)
     images = Images.of([pixels.view(4, 8, 3)], 4, class_token=False)
-    return CaptionBatch(images, Packed.of([[BEGIN, 4]]), torch.tensor([4, END]), sentences=1, target_tokens=2)
+    return PairBatch(
+        images, Packed.of([[BEGIN, 4]]), torch.tensor([4, END]), sentences=1, source_tokens=1, target_tokens=2
+    )
 
 
 def gradients(model: ImageCaptioner, loss: Tensor) -> list[Tensor]:
@@ -95,7 +97,7 @@ def test_the_mean_gradient_over_all_choices_is_that_of_the_expected_log_likeliho
         mean = [before + share * gradient for before, gradient in zip(mean, found, strict=True)]
         monkeypatch.setattr(attention, "choose", forced(chosen))  # once more, for the exact expectation
         attention.begin(1, torch.device("cpu"))
-        scores = model(example.images, example.target)
+        scores = model(example.source, example.target)
         log_likelihood = scores.log_softmax(1).gather(1, example.labels.unsqueeze(1)).sum()
         drawn, _ = collect_draws(attention, example.target.layout)
         expected = expected + drawn.sum().exp() * log_likelihood

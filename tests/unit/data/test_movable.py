@@ -78,10 +78,10 @@ def test_what_was_computed_from_offsets_is_computed_again_when_they_are_written_
         return DocumentCollator(9, 9).batch([store], np.arange(len(sentences)))
 
     batch, other = documents([2, 1], [1]), documents([1], [1, 2])
-    assert isinstance(batch.text, Nested)
-    assert (batch.text.sentences.lengths.tolist(), batch.text.words.layout.lengths.tolist()) == ([2, 1], [3, 2, 2])
+    assert isinstance(batch.inputs, Nested)
+    assert (batch.inputs.sentences.lengths.tolist(), batch.inputs.words.layout.lengths.tolist()) == ([2, 1], [3, 2, 2])
     batch.copy_(other)
-    assert (batch.text.sentences.lengths.tolist(), batch.text.words.layout.lengths.tolist()) == ([1, 2], [2, 2, 3])
+    assert (batch.inputs.sentences.lengths.tolist(), batch.inputs.words.layout.lengths.tolist()) == ([1, 2], [2, 2, 3])
 
 
 def test_a_batch_of_another_shape_is_not_taken_over() -> None:

@@ -126,7 +126,7 @@ def test_a_gpu_holds_matrices_in_the_type_it_computes_in_and_scores_come_in_it(e
     text: Any = Packed.of(SENTENCES)
     if encoder == "hierarchical":
         store = TokenStore.of(text=[[5, 6, 7], [8]], sentences=[[2, 1], [1]])
-        text = DocumentCollator(9, 9).batch([store], np.arange(2)).text
+        text = DocumentCollator(9, 9).batch([store], np.arange(2)).inputs
     before = model(text)
     assert before.dtype == torch.bfloat16
     store_in(model, torch.bfloat16)
@@ -174,7 +174,7 @@ def test_documents_without_a_word_have_scores_and_do_no_harm_to_gradients(
 ) -> None:
     model = built(encoder={"family": "hierarchical", "words": words, "sentences": {"width": 3}})
     store = TokenStore.of(text=[[5] * sum(each) for each in lengths], sentences=lengths)
-    scores = model(DocumentCollator(9, 9).batch([store], np.arange(len(lengths))).text)
+    scores = model(DocumentCollator(9, 9).batch([store], np.arange(len(lengths))).inputs)
     assert scores.shape == (len(lengths), 3)
     scores.sum().backward()
     assert torch.equal(scores.detach()[0], model.output.bias.detach())  # nothing was read

@@ -75,7 +75,7 @@ def test_scores_are_a_map_of_the_last_state_of_a_language_model_whose_vocabulary
     naive = with_longer_vocabulary(model, decoder)
     store = TokenStore.of(text=TEXTS, second=SECONDS)
     batch = TextCollator(16, paired=paired).batch([store], np.arange(3))
-    for row, scores in enumerate(model(batch.text)):
+    for row, scores in enumerate(model(batch.inputs)):
         delimiter, extract = WORDS, WORDS + 1
         tokens = [BEGIN, *TEXTS[row], *([delimiter, *SECONDS[row]] if paired else []), extract]
         last = naive.decoder.states(Packed.of([tokens]), None)[-1]
@@ -143,9 +143,9 @@ def test_a_static_shape_and_a_ragged_batch_have_the_same_scores() -> None:
     model = classifier()
     store = TokenStore.of(text=TEXTS, second=SECONDS)
     collator = TextCollator(12, paired=True)
-    ragged = model(collator.batch([store], np.arange(3)).text)
+    ragged = model(collator.batch([store], np.arange(3)).inputs)
     static = collator.batch([store], np.arange(3), StaticShape.around(tokens=64, max_sentences=6, longest=12))
-    torch.testing.assert_close(model(static.text)[:3], ragged, rtol=1e-9, atol=1e-9)
+    torch.testing.assert_close(model(static.inputs)[:3], ragged, rtol=1e-9, atol=1e-9)
 
 
 def test_an_output_layer_of_its_own_is_kept() -> None:

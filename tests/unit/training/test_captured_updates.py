@@ -18,7 +18,7 @@ from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.masked import MaskedFeed
+from heedful.data.batches.masked import MaskedBatch, MaskedFeed
 from heedful.data.batches.pairs import PairFeed, collate
 from heedful.data.batches.texts import TextCollator, TextFeed
 from heedful.data.epochs.loader import Feed
@@ -189,9 +189,10 @@ def test_a_recording_holds_all_that_is_worked_out_of_a_batch(name: str, monkeypa
     found: list[bool] = []
     model, objective, feed = READERS[name](0.0)
     batch = feed.batch(next(iter(feed.plan(0))))
+    layout = (batch.text if isinstance(batch, MaskedBatch) else batch.inputs).layout
 
     def recorded(run: Callable[[], object], *_: object) -> tuple[Any, object]:
-        found.append("lengths" in batch.text.layout.__dict__)
+        found.append("lengths" in layout.__dict__)
         return SimpleNamespace(replay=lambda: None), run()
 
     for function in ("graph_pool_handle", "Stream", "get_rng_state", "set_rng_state"):
@@ -202,7 +203,7 @@ def test_a_recording_holds_all_that_is_worked_out_of_a_batch(name: str, monkeypa
     computing = CapturedUpdates(partial(objective, model), build_optimizer(Adam(), model), None, torch.device("cpu"))
     computing.add(batch, first=True)
     assert found == [False]
-    assert "lengths" in batch.text.layout.__dict__  # a reader does work it out
+    assert "lengths" in layout.__dict__  # a reader does work it out
 
 
 @needs_cuda

@@ -136,7 +136,7 @@ def test_dummies_count_nothing_and_change_no_gradient(
 def test_a_batch_of_dummies_alone_has_no_loss(model: Classifier, objective: OneLabel) -> None:
     several = isinstance(objective, SeveralLabels)
     batch = batch_of(SEVERAL if several else LABELS, [0, 1], CLASSES if several else 0)
-    nothing = TextBatch(batch.text, torch.full_like(batch.labels, IGNORED), 0, 0)
+    nothing = TextBatch(batch.inputs, torch.full_like(batch.labels, IGNORED), 0, 0)
     sums = objective(model, nothing)
     assert float(sums.loss.detach()) == float(sums.likelihood) == 0
 

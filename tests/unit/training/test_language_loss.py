@@ -67,7 +67,7 @@ def test_the_auxiliary_loss_is_that_of_the_language_model_on_the_same_texts(deco
 
 
 def test_each_text_of_a_pair_and_its_end_are_predicted_and_nothing_after_it() -> None:
-    labels = next_tokens(batch_of([0, 1], paired=True).text)  # type: ignore[arg-type]
+    labels = next_tokens(batch_of([0, 1], paired=True).inputs)  # type: ignore[arg-type]
     assert labels.tolist() == [4, 5, 6, END, 5, END, IGNORED, 7, END, 11, 4, END, IGNORED]
 
 
@@ -77,7 +77,7 @@ def test_what_fills_up_a_batch_counts_in_neither_loss(paired: bool, classes: int
     model = classifier()
     objective = WithLanguageLoss((SeveralLabels if classes else OneLabel)(0.1), 0.5)
     ragged, static = (batch_of([0, 1, 2], paired, classes, **shape) for shape in ({}, {"static": STATIC}))
-    assert static.text.layout.sentences > 3  # type: ignore[union-attr]
+    assert static.inputs.layout.sentences > 3  # type: ignore[union-attr]
     torch.testing.assert_close(
         objective(model, static).loss, objective(model, ragged).loss, rtol=1e-6, atol=1e-6, check_dtype=False
     )

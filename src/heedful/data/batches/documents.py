@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from heedful.base.packed import Nested, Packed
 from heedful.data.batch_layout import Lengths, StaticShape, layout_of
-from heedful.data.batches.texts import Cut, TextBatch, kept_pieces, labels_of
+from heedful.data.batches.labelled import labels_of
+from heedful.data.batches.texts import Cut, TextBatch, kept_pieces
 from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.prepare.letters import pack_letters

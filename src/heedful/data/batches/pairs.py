@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
@@ -21,13 +22,15 @@ from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 
 @dataclass(frozen=True, eq=False)
 class PairBatch(Movable):
-    """Sentence pairs, packed: sources end with `</s>`, decoder inputs begin with `<s>`, labels end with `</s>`."""
+    """Pairs, packed: sources are sentences that end with `</s>`, or images; decoder inputs begin with `<s>`, labels end
+    with `</s>`.
+    """
 
-    source: Packed
+    source: Any  # Packed, or Images where the encoder reads these
     target: Packed
     labels: Int[Tensor, "N"]
     sentences: int  # the real ones
-    source_tokens: int  # the real ones, end markers included
+    source_tokens: int  # the real ones, end markers included, or the patches of images
     target_tokens: int  # the labels that count
 
     def labels_of_rows(self) -> list[list[int]]:

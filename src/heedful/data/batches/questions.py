@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import torch
@@ -15,9 +16,10 @@ from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
-from heedful.data.prepare.question_windows import MARKERS
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
+
+MARKERS: Final = 3  # <s> question </s> text </s>
 
 
 @dataclass(frozen=True, eq=False)

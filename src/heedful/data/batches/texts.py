@@ -1,47 +1,26 @@
 """Batches of texts to classify: `<s> text </s>` or `<s> text </s> second </s>`, cut where they are too long."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Final, Literal
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor
 
-from heedful.base.packed import IGNORED, Nested, Packed
+from heedful.base.packed import Layout, Nested, Packed
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
+from heedful.data.batches.labelled import LabelledBatch, labels_of
 from heedful.data.collate import gather, lengths_of, places_of
 from heedful.data.epochs.loader import Collator, RowFeed
 from heedful.data.epochs.plan import Counts, Indices
-from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 
 Cut = Literal["end", "start", "middle"]
 
 
-@dataclass(frozen=True, eq=False)
-class TextBatch(Movable):
-    """Texts and their classes. Dummies have the class IGNORED."""
-
-    text: Packed | Nested
-    labels: Int[Tensor, "B"] | Float[Tensor, "B C"]  # the class of each text, or 1 for each of several
-    sentences: int  # the real texts
-    tokens: int  # the real ones, markers included
-
-    @property
-    def inputs(self) -> Packed | Nested:
-        """What a classifier reads."""
-        return self.text
-
-    def labels_of_rows(self) -> list[list[int]]:
-        """Return what each real row is to predict: its classes."""
-        rows = self.labels[: self.sentences]
-        return [row.nonzero().flatten().tolist() if row.dim() else [int(row)] for row in rows]
-
-
+TextBatch = LabelledBatch[Packed | Nested]
 AnyTextCollator = Collator[TextBatch]
 
 
@@ -120,16 +99,48 @@ def kept_pieces(lengths: Lengths, kept: Lengths, cut: Cut) -> NDArray[np.bool_]:
     return (place < np.repeat(before, lengths)) | (place >= np.repeat(lengths - after, lengths))
 
 
-def labels_of(stores: Sequence[TokenStore], indices: Indices, rows: int, classes: int) -> Tensor:
-    """Return the class of each text, or 1 for each of its several `classes`; then IGNORED up to `rows` rows."""
-    if "label" not in stores[0].streams:
-        return torch.full((rows,), IGNORED)
-    values, lengths = gather(stores, "label", indices)
-    if not classes:
-        labels = np.full(rows, IGNORED, np.int64)
-        labels[: len(indices)] = values
-        return torch.from_numpy(labels)
-    marks = np.full((rows, classes), IGNORED, np.float32)
-    marks[: len(indices)] = 0
-    marks[np.repeat(np.arange(len(indices)), lengths), values] = 1
-    return torch.from_numpy(marks)
+_STREAMS: Final = ("text", "second")
+_MARKERS: Final = 2  # of each text
+
+
+@dataclass(frozen=True)
+class PairedTextCollator:
+    """Makes batches of pairs whose texts are sequences of their own, in turns. Each is cut where it is too long."""
+
+    max_length: int  # the most tokens of a text, markers included
+    cut: Cut = "end"
+    classes: int = 0  # the number of classes where a pair has several labels, else 0
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
+        """Return the tokens of some pairs, both texts together, markers included."""
+        return (self._lengths(stores, indices).reshape(-1, 2).sum(axis=1),)
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> TextBatch:
+        """Make the batch of these pairs: ragged, filled up to a multiple of tokens, or of one static shape."""
+        lengths = self._lengths(stores, indices)
+        layout = _in_pairs(*layouts([lengths], static, multiple))
+        starts = np.cumsum(lengths) - lengths
+        values = np.full(layout.tokens, PAD, np.int64)
+        values[: lengths.sum()] = END  # wherever no piece is put
+        values[starts] = BEGIN
+        for number, stream in enumerate(_STREAMS):
+            kept = lengths[number::2] - _MARKERS
+            pieces, whole = gather(stores, stream, indices)
+            values[places_of(starts[number::2] + 1, kept)] = pieces[kept_pieces(whole, kept, self.cut)]
+        labels = labels_of(stores, indices, layout.sentences // 2, self.classes)
+        return TextBatch(Packed(torch.from_numpy(values), layout), labels, len(indices), int(lengths.sum()))
+
+    def _lengths(self, stores: Sequence[TokenStore], indices: Indices) -> Lengths:
+        """Return the lengths of texts and seconds in turns, markers included."""
+        room = self.max_length - _MARKERS
+        sides = [np.minimum(lengths_of(stores, stream, indices), room) + _MARKERS for stream in _STREAMS]
+        return np.stack(sides, axis=1).reshape(-1)
+
+
+def _in_pairs(layout: Layout) -> Layout:
+    """Add an empty text where the dummies after the pairs have made their number odd."""
+    if layout.sentences % 2 == 0:
+        return layout
+    return replace(layout, offsets=torch.cat((layout.offsets, layout.offsets[-1:])))

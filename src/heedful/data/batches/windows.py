@@ -22,7 +22,16 @@ from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape, layout_of, layouts, most_sentences
 from heedful.data.collate import places_of
-from heedful.data.epochs.plan import POOL, Counts, Indices, batches_of_pool, generator, pools, shuffled
+from heedful.data.epochs.plan import (
+    POOL,
+    Counts,
+    Indices,
+    batches_by_length,
+    batches_of_pool,
+    generator,
+    pools,
+    shuffled,
+)
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, PAD
@@ -167,3 +176,53 @@ def collate_windows(
     labels[labels == BEGIN] = IGNORED  # that another text begins is not predicted, nor ever generated
     tokens = int(np.count_nonzero(labels != IGNORED))
     return WindowBatch(Packed(torch.from_numpy(values), layout), torch.from_numpy(labels), len(lengths), tokens)
+
+
+@dataclass(frozen=True, eq=False)
+class SlidingWindows:
+    """Windows of `length` tokens that begin every `stride` tokens of a text.
+
+    The first window of a text predicts all of its tokens, the others those that no window before them predicted.
+    """
+
+    stores: Sequence[TokenStore]
+    length: int
+    stride: int
+    borders: Borders
+    batch_tokens: int
+    multiple: int = 1
+
+    def plan(self) -> list[PlannedWindows]:
+        """Return all windows in batches of similar length."""
+        cut = [self._cut(store) for store in self.stores]
+        owners = np.repeat(np.arange(len(cut)), [len(begins) for begins, _ in cut])
+        begins, lengths = (np.concatenate([part[side] for part in cut]) for side in (0, 1))
+        return [
+            PlannedWindows(owners[rows], begins[rows], lengths[rows])
+            for rows in batches_by_length((lengths,), batch_tokens=self.batch_tokens)
+        ]
+
+    def batch(self, planned: PlannedWindows) -> WindowBatch:
+        """Make one batch, in which a token that another window predicts has no label."""
+        made = collate_windows(self.stores, planned, multiple=self.multiple)
+        if self.stride == self.length:
+            return made
+        repeated = np.where(self._continues(planned), np.minimum(self.length - self.stride, planned.lengths), 0)
+        starts = np.cumsum(planned.lengths) - planned.lengths
+        made.labels[torch.from_numpy(places_of(starts, repeated))] = IGNORED
+        return WindowBatch(made.inputs, made.labels, made.sentences, int((made.labels != IGNORED).sum()))
+
+    def _cut(self, store: TokenStore) -> tuple[Indices, Indices]:
+        starts, ends = text_bounds(store, self.borders)
+        predicted = ends - starts - 1
+        counts = np.where(predicted > 0, 1 + -(-np.maximum(predicted - self.length, 0) // self.stride), 0)
+        begins = np.repeat(starts, counts) + places_of(np.zeros(len(counts), np.int64), counts) * self.stride
+        return begins, np.minimum(self.length, np.repeat(ends, counts) - 1 - begins)
+
+    def _continues(self, planned: PlannedWindows) -> NDArray[np.bool_]:
+        """Return which windows are not the first of their text."""
+        later = np.ones(len(planned.begins), np.bool_)
+        for number, store in enumerate(self.stores):
+            mine = planned.stores == number
+            later[mine] = ~np.isin(planned.begins[mine], text_bounds(store, self.borders)[0])
+        return later

@@ -1,25 +1,34 @@
-"""From a recipe to tokenizers and tokenized corpora; what the cache already has is neither trained nor read again."""
+"""From a recipe to tokenizers and tokenized pairs; what the cache already has is neither trained nor read again."""
 
+from collections import Counter
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
 from typing import Final
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
-from heedful.config.tokenizer import AnySide, AnyTokenizer, SideName, side_of
+from heedful.config.tokenizer import AnySide, SideName, side_of
 from heedful.data.cache import Say
-from heedful.data.corpora.pairs import is_blank, read_pairs
-from heedful.data.prepare.pair_stores import Tokenizing
-from heedful.data.prepare.prepared import Contents, Prepared, contents_of, weights_of
+from heedful.data.corpora.pairs import Pair, is_blank, read_pairs, why_blank
+from heedful.data.prepare.prepared import Preparation, Prepared
+from heedful.data.prepare.stores import Rows
+from heedful.data.prepare.streams import Streams
 from heedful.data.text_form import TextForm
+from heedful.data.token_store import StreamType, id_stream
 from heedful.data.tokenize.cached import TokenizerTraining
-from heedful.data.tokenize.pair_encoder import Filters
+from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.data.tokenize.training_sample import Sample, Side
+from heedful.data.tokenize.training_sample import Sample
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.data.tokenize.worker_pool import Workers, available_cores
 
 SIDES: Final[tuple[SideName, ...]] = ("source", "target")
+_CHUNK: Final = 4096  # pairs that are tokenized together
+_FEW: Final = 12  # chunks for which no other processes are started
 
 
 def prepare(
@@ -31,20 +40,24 @@ def prepare(
 
     `progress` is called with a line of text for each longer task.
     """
-    data = recipe.data
-    contents = contents_of(data, progress)
-    vocabularies = given or _train_tokenizers(data, recipe.tokenizer, contents, progress)
+    work, data = Preparation.of(recipe, progress, given), recipe.data
+    if given is not None:
+        vocabularies = given
+    elif recipe.tokenizer.joint:
+        vocabularies = Vocabularies(dict.fromkeys(SIDES, _tokenizer(work, recipe.tokenizer, "both", SIDES)))
+    else:
+        vocabularies = Vocabularies(
+            {side: _tokenizer(work, side_of(recipe.tokenizer, side), side, (side,)) for side in SIDES}
+        )
     source, target = vocabularies["source"], vocabularies["target"]
     for corpus in (*data.train, *data.valid, *data.test):
         _refuse_unknown_tag(corpus, source)
-    work = Tokenizing(data, source, target, contents, progress)
-    train = tuple(work.store(corpus, Filters(data.max_length, data.max_ratio)) for corpus in data.train)
-    return Prepared(
-        vocabularies,
-        train=train,
-        weights=weights_of(data, [len(store) for store in train]),
-        valid=tuple(work.store(corpus, Filters()) for corpus in data.valid),
-    )
+
+    def rows(corpus: AnyCorpus, training: bool) -> Rows[Pair]:
+        filters = Filters(data.max_length, data.max_ratio) if training else Filters()
+        return pair_rows(corpus, data, source, target, filters)
+
+    return work.prepared(vocabularies, rows)
 
 
 def _refuse_unknown_tag(corpus: AnyCorpus, tokenizer: Tokenizer) -> None:
@@ -59,29 +72,123 @@ def _refuse_unknown_tag(corpus: AnyCorpus, tokenizer: Tokenizer) -> None:
         raise UserError(f'{corpus.title}: `to` is "{corpus.to}", but {error}') from error
 
 
-def _train_tokenizers(data: Data, config: AnyTokenizer, contents: Contents, progress: Say) -> Vocabularies:
-    """Return the tokenizers of both sides, from the cache or trained on the training corpora."""
-    if config.joint:
-        return Vocabularies(dict.fromkeys(SIDES, _train_tokenizer(data, config, "both", contents, progress)))
-    return Vocabularies(
-        {side: _train_tokenizer(data, side_of(config, side), side, contents, progress) for side in SIDES}
+def _tokenizer(work: Preparation, config: AnySide, name: str, sides: Sequence[SideName]) -> Tokenizer:
+    """Return the tokenizer of one side or of both, from the cache or trained on the training corpora."""
+    data = work.data
+
+    def sample() -> Sample:
+        for corpus in data.train:
+            if all(is_blank(pair) for pair in read_pairs(corpus, data.folder)):
+                missing = "tree" if hasattr(corpus, "trees") else "pair with text on both sides"
+                raise UserError(f"{corpus.title} has no {missing} to train on.")
+        return sample_pairs(data, sides, config.sample)
+
+    languages = sorted({corpus.to for corpus in data.train if corpus.to}) if "source" in sides else []
+    of_side = "" if name == "both" else f" of the {name} side"
+    training = TokenizerTraining(config, work.form, [work.contents[corpus] for corpus in data.train], languages)
+    return training.tokenizer(name, of_side, sample, work.progress)
+
+
+def sample_pairs(data: Data, sides: Sequence[SideName], most: int) -> Sample:
+    """Return at most `most` texts of these sides of the training corpora, in whole pairs."""
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for corpus in data.train:
+            for pair in read_pairs(corpus, data.folder, TextForm.of(data)):
+                yield tuple(text for side, text in zip(SIDES, pair, strict=True) if side in sides)
+
+    return Sample.of(rows, most, len(sides), sum(_count(corpus, data.folder) for corpus in data.train))
+
+
+def _count(corpus: AnyCorpus, folder: str) -> int:
+    """Count the pairs of a corpus, which is read only where its table does not tell."""
+    if corpus.lines:
+        first, last = map(int, corpus.lines.split("-"))
+        return max(0, last - first + 1)
+    count: int | None = getattr(corpus, "count", None)  # of a generator
+    return sum(1 for _ in read_pairs(corpus, folder)) if count is None else count
+
+
+# --- stores -----------------------------------------------------------------------------------------------------------
+
+
+def pair_rows(
+    corpus: AnyCorpus, data: Data, source: Tokenizer, target: Tokenizer, filters: Filters, processes: int | None = None
+) -> "PairRows":
+    """Return what the rows of a corpus of pairs, or of trees, are; by default all cores tokenize."""
+    form = TextForm.of(data)
+    stream = PairStream(source, target, filters, form, [source.tag(corpus.to)] if corpus.to else [])
+    return PairRows(
+        noun="tree" if hasattr(corpus, "trees") else "pair",
+        read=lambda dropped: read_pairs(corpus, data.folder, form),
+        streams=[stream],
+        objection=lambda pair: why_blank(pair) if is_blank(pair) else None,
+        dropped={
+            "empty": "with an empty side",
+            "line": f"with a line longer than `data.max_line` ({data.max_line:,} characters)",
+            "ratio": f"of lengths further apart than `data.max_ratio` ({data.max_ratio})",
+            "too long": f"longer than `data.max_length` ({data.max_length:,} tokens)",
+        },
+        chunk=_CHUNK,
+        stream=stream,
+        processes=available_cores() if processes is None else processes,
     )
 
 
-def _train_tokenizer(data: Data, config: AnySide, side: Side, contents: Contents, progress: Say) -> Tokenizer:
-    languages = sorted({corpus.to for corpus in data.train if corpus.to}) if side != "target" else []
+@dataclass(frozen=True, eq=False)
+class PairStream:
+    """The tokens of both sides of pairs, without the pairs that filters object to."""
 
-    def sample() -> Sample:
-        _refuse_without_pairs(data)
-        return Sample.of(data, side, config.sample)
+    source: Tokenizer
+    target: Tokenizer
+    filters: Filters
+    form: TextForm
+    tag: Sequence[int] = ()  # goes before every source
 
-    of_side = "" if side == "both" else f" of the {side} side"
-    training = TokenizerTraining(config, TextForm.of(data), [contents[corpus] for corpus in data.train], languages)
-    return training.tokenizer(side, of_side, sample, progress)
+    @property
+    def types(self) -> Mapping[str, StreamType]:
+        """The ids of both vocabularies."""
+        return {"source": id_stream(self.source.size), "target": id_stream(self.target.size)}
+
+    @property
+    def key(self) -> Mapping[str, object]:
+        """The form of texts, the tokenizers and the filters; the tag is decided by the corpus and the tokenizer."""
+        return {
+            "form": self.form.key(),
+            "tokenizers": [self.source.fingerprint, self.target.fingerprint],
+            "filters": [self.filters.max_length, self.filters.max_ratio],
+        }
+
+    @cached_property
+    def encoder(self) -> Encoder:
+        """The work of a process that tokenizes."""
+        return Encoder(self.source, self.target, self.filters, self.tag)
+
+    def encode(self, rows: Sequence[Pair], dropped: Counter[str]) -> Streams:
+        """Tokenize pairs in this process."""
+        return self.taken(self.encoder(rows), dropped)
+
+    def taken(self, encoded: Encoded, dropped: Counter[str]) -> Streams:
+        """Count the pairs that a process left out, and return the others."""
+        dropped.update(encoded.dropped)
+        return encoded.streams
 
 
-def _refuse_without_pairs(data: Data) -> None:
-    for corpus in data.train:
-        if all(is_blank(pair) for pair in read_pairs(corpus, data.folder)):
-            missing = "tree" if isinstance(corpus, TreeCorpus) else "pair with text on both sides"
-            raise UserError(f"{corpus.title} has no {missing} to train on.")
+@dataclass(frozen=True, kw_only=True)
+class PairRows(Rows[Pair]):
+    """Pairs of texts, tokenized by several processes where there are many."""
+
+    stream: PairStream
+    processes: int
+
+    def encode(self, chunks: Iterator[list[Pair]], dropped: Counter[str]) -> Generator[Streams, None, None]:
+        """Encode in this process where the corpus is small: starting others takes a second."""
+        first = list(islice(chunks, _FEW))
+        chunks = chain(first, chunks)
+        portable = self.stream.source.portable and self.stream.target.portable
+        if len(first) < _FEW or self.processes == 1 or not portable:
+            yield from super().encode(chunks, dropped)
+            return
+        with Workers(self.stream.encoder, self.processes) as workers:
+            for encoded in workers.map(chunks):
+                yield self.stream.taken(encoded, dropped)

@@ -1,15 +1,21 @@
-"""What training needs to know about the data, whatever the task."""
+"""From the recipe of any task to what training needs to know about its data: the steps that all tasks share."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
-from heedful.base.errors import HeedfulError
+from heedful.base.errors import HeedfulError, UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
+from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.files import check_files, content_key
+from heedful.data.prepare.stores import Rows, build_store
+from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.cached import TokenizerTraining
+from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.data.tokenize.training_sample import Sample
 from heedful.data.tokenize.vocabularies import Vocabularies
 
 Contents = Mapping[AnyCorpus, Mapping[str, object]]  # what decides which rows a corpus gives
@@ -24,29 +30,94 @@ class Prepared:
     weights: tuple[float, ...]  # of the training corpora
     valid: tuple[TokenStore, ...]
 
+
+@dataclass(frozen=True, eq=False)
+class Preparation:
+    """The data of a recipe on its way to stores; `given` vocabularies are those of a model that is trained further."""
+
+    recipe: Recipe
+    progress: Say
+    given: Vocabularies | None
+    contents: Contents
+
     @classmethod
-    def of(cls, vocabularies: Vocabularies, data: Data, store: Callable[[AnyCorpus], TokenStore]) -> Self:
-        """Make the store of every training and validation corpus."""
-        train = tuple(store(corpus) for corpus in data.train)
-        weights = weights_of(data, [len(each) for each in train])
-        return cls(vocabularies, train, weights, tuple(store(corpus) for corpus in data.valid))
-
-
-def contents_of(data: Data, progress: Say) -> Contents:
-    """Check the files of all corpora, and return what decides which rows those of training give."""
-    for corpus in (*data.train, *data.valid):
-        check_files(corpus, data.folder)
-    tell_unreadable_tests(data, progress)
-    return {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
-
-
-def tell_unreadable_tests(data: Data, progress: Say) -> None:
-    """Report test sets that evaluation would not find; they may still be made while the model trains."""
-    for corpus in data.test:
-        try:
+    def of(cls, recipe: Recipe, progress: Say, given: Vocabularies | None) -> Self:
+        """Begin with a check of the files of all corpora; missing test sets are only reported."""
+        data = recipe.data
+        for corpus in (*data.train, *data.valid):
             check_files(corpus, data.folder)
-        except HeedfulError as error:
-            progress(f"`data.test`: {error} Training does not need it, but `heedful evaluate` will.")
+        for corpus in data.test:  # evaluation would not find it, but it may still be made while the model trains
+            try:
+                check_files(corpus, data.folder)
+            except HeedfulError as error:
+                progress(f"`data.test`: {error} Training does not need it, but `heedful evaluate` will.")
+        contents = {corpus: content_key(corpus, data.folder) for corpus in (*data.train, *data.valid)}
+        return cls(recipe, progress, given, contents)
+
+    @property
+    def data(self) -> Data:
+        """The table `data` of the recipe."""
+        return self.recipe.data
+
+    @property
+    def form(self) -> TextForm:
+        """The form that texts are brought into."""
+        return TextForm.of(self.recipe.data)
+
+    def tokenizer(
+        self,
+        texts: Callable[[AnyCorpus], Iterable[str]],
+        *,
+        noun: str = "text",
+        without: str = "all texts are blank",
+        mask: bool = False,
+        running: bool = False,
+    ) -> Tokenizer:
+        """Return the given tokenizer, or one that is trained on the texts of the training corpora.
+
+        `noun` is what a text is called, and `without` why there may be none.
+        """
+        if self.given is not None:
+            return self.given["text"]
+
+        def rows() -> Iterable[tuple[str]]:
+            return ((text,) for corpus in self.data.train for text in texts(corpus))
+
+        def sample() -> Sample:
+            found = Sample.of(rows, self.recipe.tokenizer.sample)
+            if not found.count:
+                names = ", ".join(corpus.title for corpus in self.data.train)
+                raise UserError(f"There is no {noun} to train a tokenizer on in {names}: {without}.")
+            return found
+
+        contents = [self.contents[corpus] for corpus in self.data.train]
+        training = TokenizerTraining(self.recipe.tokenizer, self.form, contents, mask=mask, running=running)
+        return training.tokenizer("text", "", sample, self.progress)
+
+    def labels(self, find: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
+        """Return the given labels, or those that are found in the training corpora."""
+        return (self.given.labels if self.given else ()) or find()
+
+    def store(self, corpus: AnyCorpus, rows: Rows[Any]) -> TokenStore:
+        """Return the store of a corpus."""
+        return build_store(corpus, rows, self.contents[corpus], self.progress)
+
+    def prepared(
+        self, vocabularies: Vocabularies, store: Callable[[AnyCorpus, bool], TokenStore | Rows[Any]]
+    ) -> Prepared:
+        """Make the store of every training and validation corpus.
+
+        `store` is called with the corpus and whether it is one of training, and returns its rows, or a store where it
+        makes that itself.
+        """
+
+        def made(corpus: AnyCorpus, training: bool) -> TokenStore:
+            found = store(corpus, training)
+            return self.store(corpus, found) if isinstance(found, Rows) else found
+
+        train = tuple(made(corpus, True) for corpus in self.data.train)
+        weights = weights_of(self.data, [len(each) for each in train])
+        return Prepared(vocabularies, train, weights, tuple(made(corpus, False) for corpus in self.data.valid))
 
 
 def weights_of(data: Data, sizes: Sequence[int]) -> tuple[float, ...]:

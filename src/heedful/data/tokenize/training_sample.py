@@ -1,71 +1,35 @@
 """Which texts a tokenizer is trained on: all of them, or as many as bound time and memory, evenly over all corpora."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal
-
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import BuiltinCorpus
-from heedful.config.data import Data
-from heedful.data.corpora.files import Row
-from heedful.data.corpora.pairs import Pair, read_pairs
-from heedful.data.text_form import TextForm
-
-Side = Literal["both", "source", "target"]
+from typing import Self
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sample:
-    """`taken` of all `pairs` of the training corpora, at equal distances."""
+    """`taken` of all `count` rows of texts, evenly spaced; all rows have the same number of texts."""
 
-    data: Data
-    side: Side
+    rows: Callable[[], Iterable[tuple[str, ...]]]
     taken: int
-    pairs: int
+    count: int
+    texts: int = 1  # of each row
 
     @classmethod
-    def of(cls, data: Data, side: Side, most: int) -> "Sample":
-        """Take at most `most` texts; a pair has two where both sides are asked for."""
-        pairs = sum(_count(corpus, data.folder) for corpus in data.train)
-        return cls(data, side, min(pairs, max(1, most // _texts_a_pair(side))), pairs)
+    def of(
+        cls, rows: Callable[[], Iterable[tuple[str, ...]]], most: int, texts: int = 1, count: int | None = None
+    ) -> Self:
+        """Take at most `most` texts in whole rows, one at least; rows are counted where `count` is not known."""
+        count = sum(1 for _ in rows()) if count is None else count
+        return cls(rows, min(count, max(1, most // texts)), count, texts)
 
     def __iter__(self) -> Iterator[str]:
-        for source, target in evenly(_all_pairs(self.data.train, self.data), self.taken, self.pairs):
-            if self.side != "target":
-                yield source
-            if self.side != "source":
-                yield target
+        for number, row in enumerate(self.rows()):
+            if (number + 1) * self.taken // self.count != number * self.taken // self.count:
+                yield from row
 
     @property
     def description(self) -> str:
         """The number of texts out of how many, in words; empty where all are taken."""
-        return described(*(count * _texts_a_pair(self.side) for count in (self.taken, self.pairs)))
-
-
-def evenly(rows: Iterable[Row], taken: int, count: int) -> Iterator[Row]:
-    """Yield `taken` of `count` rows, at equal distances."""
-    return (row for number, row in enumerate(rows) if (number + 1) * taken // count != number * taken // count)
-
-
-def described(taken: int, count: int) -> str:
-    """Say how many texts out of how many; nothing where all are taken."""
-    return "" if taken == count else f", on {taken:,} of {count:,} texts"
-
-
-def _texts_a_pair(side: Side) -> int:
-    return 2 if side == "both" else 1
-
-
-def _all_pairs(corpora: Sequence[AnyCorpus], data: Data) -> Iterator[Pair]:
-    for corpus in corpora:
-        yield from read_pairs(corpus, data.folder, TextForm.of(data))
-
-
-def _count(corpus: AnyCorpus, folder: str) -> int:
-    """Count the pairs of a corpus, which is read only where its table does not tell."""
-    if corpus.lines:
-        first, last = map(int, corpus.lines.split("-"))
-        return max(0, last - first + 1)
-    if isinstance(corpus, BuiltinCorpus):
-        return corpus.count
-    return sum(1 for _ in read_pairs(corpus, folder))
+        if self.taken == self.count:
+            return ""
+        return f", on {self.taken * self.texts:,} of {self.count * self.texts:,} texts"

@@ -8,8 +8,6 @@ from torch import Tensor
 
 from heedful.data.batches.questions import QuestionBatch
 from heedful.data.corpora.questions.question import Question
-from heedful.data.prepare.question_windows import PiecedQuestion
-from heedful.data.prepare.questions import window_streams
 from heedful.data.token_store import TokenStore
 from heedful.explain.capture import capture_weights
 from heedful.explain.explanation import AttentionWeights, Explanation, TokenSequence
@@ -20,7 +18,9 @@ from heedful.models.networks import SpanReader
 from heedful.nn.decoding.spans import log_ends
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.answer.answer import Answer
+from heedful.tasks.answer.data import window_streams
 from heedful.tasks.answer.scoring import collator_of, windowing_of
+from heedful.tasks.answer.windows import PiecedQuestion
 
 NO_ANSWER: Final = "(no answer)"
 _ENDS: Final = ("start", "end")

@@ -11,7 +11,6 @@ from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import read_rows
 from heedful.data.corpora.questions.question import Question, make_question
-from heedful.data.prepare.question_windows import PiecedQuestion, piece_questions
 from heedful.data.text_form import TextForm
 from heedful.explain.explanation import Explanation
 from heedful.explain.texts import explain_swapped, refuse_blank
@@ -24,6 +23,7 @@ from heedful.tasks.answer.evaluation import AnswerEvaluation
 from heedful.tasks.answer.explaining import explain_answer
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import Reading, choose_answer, compare_answers, read_windows
+from heedful.tasks.answer.windows import PiecedQuestion, piece_questions
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
 

@@ -13,14 +13,14 @@ from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
 from heedful.data.corpora.questions.question import Question
 from heedful.data.epochs.plan import batches_by_length
-from heedful.data.prepare.question_windows import PiecedQuestion, Windowing
-from heedful.data.prepare.questions import window_streams
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.nn.decoding.spans import IMPOSSIBLE, best_spans, log_ends, possible_of_rows
 from heedful.tasks.answer.answer import Answer, Choice, Span
+from heedful.tasks.answer.data import window_streams
 from heedful.tasks.answer.metrics import AnswerResult, score_answers
+from heedful.tasks.answer.windows import PiecedQuestion, Windowing
 
 _SPARE = 4  # spans per window besides those that are asked for: several may cover the same characters
 

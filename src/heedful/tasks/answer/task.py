@@ -17,19 +17,19 @@ from heedful.data.corpora.questions.question import Question
 from heedful.data.corpora.questions.reading import read_questions
 from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.question_windows import PiecedQuestion, piece_questions
-from heedful.data.prepare.questions import prepare_questions
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
+from heedful.tasks.answer.data import prepare_questions
 from heedful.tasks.answer.metrics import METRICS
 from heedful.tasks.answer.model import Reader
 from heedful.tasks.answer.objective import AnswerEnds
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import choose_answer, collator_of, compare_answers, read_windows
+from heedful.tasks.answer.windows import PiecedQuestion, piece_questions
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated, some_outputs

@@ -14,13 +14,12 @@ from heedful.base.errors import UserError
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
+from heedful.data.batches.images import ImageCollator
 from heedful.data.epochs.plan import batches_by_length
-from heedful.data.images.batches import ImageCollator, image_streams
-from heedful.data.images.caption_batches import CaptionCollator
-from heedful.data.images.caption_stores import CaptionStore
 from heedful.data.images.captions import Captioned
 from heedful.data.images.decoding import Pixels
 from heedful.data.images.reading import LabelledImage
+from heedful.data.prepare.images import image_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -34,6 +33,7 @@ from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.models.networks import ImageCaptioner
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.caption.caption import Caption, CaptionOptions
+from heedful.tasks.caption.data import CaptionCollator, CaptionStore
 from heedful.tasks.shared.sequences.search_options import SearchRequest
 from heedful.tasks.shared.streaming import chunks
 

@@ -14,13 +14,13 @@ from heedful.base.options import show_options
 from heedful.base.packed import Run
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.tables import model_of
+from heedful.data.batches.images import ImageCollator
 from heedful.data.epochs.plan import batches_by_length
-from heedful.data.images.batches import ImageCollator, image_streams
 from heedful.data.images.captions import Captioned
 from heedful.data.images.decoding import Pixels
 from heedful.data.images.given import AnyImage, image_of, is_one_image
 from heedful.data.images.reading import LabelledImage
-from heedful.data.images.stores import decode_all
+from heedful.data.prepare.images import decode_all, image_streams
 from heedful.data.token_store import TokenStore
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
@@ -160,7 +160,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
         (pixels,) = self.decode([read])
         ((best, *_),) = self.describe([pixels], request, 1, lambda ready: None)
         explained = ExplainedImage(pixels, encoder.patch, encoder.class_token)
-        encode = partial(self.network.encoder, explained.packed().to(self.device))  # type: ignore[arg-type]
+        encode = partial(self.network.encoder, explained.packed().to(self.device))
         found = explain_target(
             self.network,
             encode,
@@ -246,7 +246,7 @@ class Captioner(LoadedModel[ImageCaptioner]):
         costs = collator.costs([store], np.arange(len(images)))
         found: dict[int, Tensor] = {}
         for indices in batches_by_length(costs, batch_tokens=self.recipe.data.batch_tokens):
-            encoded = self.network.encoder(collator.batch([store], indices).images.to(self.device))  # type: ignore[arg-type]
+            encoded = self.network.encoder(collator.batch([store], indices).inputs.to(self.device))
             found.update(zip(indices.tolist(), encoded.split(), strict=True))
         return [found[index] for index in range(len(images))]
 

@@ -10,15 +10,14 @@ from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
-from heedful.data.images.batches import ImageCollator
-from heedful.data.images.caption_batches import CaptionCollator, CaptionFeed
-from heedful.data.images.caption_stores import prepare_captions
+from heedful.data.batches.images import ImageCollator
 from heedful.data.images.captions import read_captioned
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.networks import ImageCaptioner
 from heedful.nn.layers.images.augmentation import Augmentation
+from heedful.tasks.caption.data import CaptionCollator, CaptionFeed, prepare_captions
 from heedful.tasks.caption.evaluation import CaptionEvaluation, evaluate_captions
 from heedful.tasks.caption.model import Captioner
 from heedful.tasks.caption.reinforce import RewardedCaptions

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 
 from heedful.base.progress import ShowProgress, show_nothing
+from heedful.data.batches.pairs import PairBatch
 from heedful.data.epochs.plan import Indices, batches_by_length, spread
-from heedful.data.images.caption_batches import CaptionBatch, CaptionCollator
 from heedful.data.images.captions import Captioned, read_captioned
 from heedful.data.token_store import TokenStore
 from heedful.metrics.language import likelihood
@@ -13,6 +13,7 @@ from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.summed_metrics import METRICS
 from heedful.models.bundle import Bundle
 from heedful.models.networks import ImageCaptioner
+from heedful.tasks.caption.data import CaptionCollator
 from heedful.tasks.caption.evaluation import evaluate_captions
 from heedful.tasks.caption.model import Captioner
 from heedful.tasks.shared.validation import metric_first, refuse_diverged
@@ -44,7 +45,7 @@ class CaptionValidator:
         scores = {"loss": found.loss, "perplexity": found.perplexity, **self._of_captions()}
         return metric_first(scores, self._settings.metric)
 
-    def _batches(self, plan: Sequence[Indices], advance: Callable[[int], None]) -> Iterator[CaptionBatch]:
+    def _batches(self, plan: Sequence[Indices], advance: Callable[[int], None]) -> Iterator[PairBatch]:
         """Yield the batches of these rows, and count those that were evaluated."""
         for rows in plan:
             yield self._collator.batch(self._stores, rows)

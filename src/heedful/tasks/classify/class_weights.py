@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heedful.base.errors import UserError, suggestion
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.text_stores import counts_of
+from heedful.data.prepare.texts import counts_of
 
 
 def class_weights(

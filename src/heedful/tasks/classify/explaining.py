@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from heedful.base.packed import Nested, Packed
-from heedful.data.images.questions.batches import AskedImages
+from heedful.data.batches.images import AskedImages
 from heedful.explain.capture import Capture, capture_weights
 from heedful.explain.explanation import AttentionWeights, Explanation, TokenSequence
 from heedful.explain.gradients import explain_by_gradients

@@ -40,8 +40,8 @@ def _batches(collator: AnyTextCollator, stores: Sequence[TokenStore]) -> Iterato
 
 
 def _packed(batch: TextBatch) -> Packed:
-    assert isinstance(batch.text, Packed), "a bag reads plain texts"
-    return batch.text
+    assert isinstance(batch.inputs, Packed), "a bag reads plain texts"
+    return batch.inputs
 
 
 @torch.no_grad()

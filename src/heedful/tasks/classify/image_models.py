@@ -14,9 +14,9 @@ from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices
 from heedful.data.images.given import AnyImage, is_one_image
 from heedful.data.images.questions.reading import AskedImage, make_image_question
-from heedful.data.images.questions.stores import asked_streams
 from heedful.data.images.reading import LabelledImage
-from heedful.data.images.stores import class_numbers
+from heedful.data.prepare.image_questions import asked_streams
+from heedful.data.prepare.images import class_numbers
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.explain.explanation import Explanation

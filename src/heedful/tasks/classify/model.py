@@ -208,7 +208,7 @@ class TextClassifier(AnyClassifier[Classifier], Embeds[Classifier]):
             return []
         batch = self._collator().batch([self.store([formed])], np.arange(1))
         with evaluation_mode(self.network):
-            return pool_weights(self.network, batch.to(self.device).text, self.vocabularies["text"].pieces)
+            return pool_weights(self.network, batch.to(self.device).inputs, self.vocabularies["text"].pieces)
 
     def explain(
         self,
@@ -229,7 +229,7 @@ class TextClassifier(AnyClassifier[Classifier], Embeds[Classifier]):
             return explain_swapped(lambda other: self.explain(other, second, gradients=gradients), text, swapped)
         store = self.store([self._inputs.check_pair(text, second)])
         batch = self._collator().batch([store], np.arange(1)).to(self.device)
-        return explain_text(self, text, batch.text, self.several, gradients)
+        return explain_text(self, text, batch.inputs, self.several, gradients)
 
     def formed(self, text: Text) -> Text:
         """Return a text as the model reads it: normalised, and lowercased if the recipe sets it."""

@@ -10,9 +10,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.base.packed import IGNORED, Packed
+from heedful.data.batches.images import ImageBatch, ImageQuestionBatch
 from heedful.data.batches.texts import TextBatch
-from heedful.data.images.batches import ImageBatch
-from heedful.data.images.questions.batches import ImageQuestionBatch
 from heedful.data.tokenize.tokenizer import PAD
 from heedful.models.networks import Classifier, LanguageEncoder
 from heedful.nn.layers.images.augmentation import Augmentation
@@ -104,8 +103,8 @@ def augment_images(augmentation: Augmentation, classes: int) -> Change:
     """Return what changes the images of a batch at random, and their labels where images are mixed."""
 
     def change(batch: ImageBatch) -> ImageBatch:
-        images, labels = augmentation(batch.images, batch.labels, classes)
-        return replace(batch, images=images, labels=labels)
+        images, labels = augmentation(batch.inputs, batch.labels, classes)
+        return replace(batch, inputs=images, labels=labels)
 
     return change
 
@@ -133,8 +132,8 @@ class WithLanguageLoss(PredictiveObjective[TextBatch, JointPrediction]):
     def predict(self, model: Classifier, batch: TextBatch) -> JointPrediction:
         """Predict the class of each text, and its tokens."""
         assert isinstance(model.encoder, LanguageEncoder)
-        assert isinstance(batch.text, Packed)
-        encoded, labels_N = model.encoder(batch.text), next_tokens(batch.text)
+        assert isinstance(batch.inputs, Packed)
+        encoded, labels_N = model.encoder(batch.inputs), next_tokens(batch.inputs)
         classes = self.classes.of_classes(model.scores(encoded), batch.labels)
         tokens = TokenPrediction(encoded.values, model.encoder.decoder.output, labels_N)
         texts, count = self._counts(batch, labels_N)

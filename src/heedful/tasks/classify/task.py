@@ -23,18 +23,17 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
+from heedful.data.batches.images import ImageCollator, ImageFeed, ImageQuestionCollator, ImageQuestionFeed
 from heedful.data.batches.texts import AnyTextCollator, TextFeed
 from heedful.data.collate import gather, lengths_of
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, labels_of, read_texts, text_of_line
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices, spread
-from heedful.data.images.batches import ImageCollator, ImageFeed
-from heedful.data.images.questions.batches import ImageQuestionCollator, ImageQuestionFeed
 from heedful.data.images.questions.reading import AskedImage, read_asked_images
-from heedful.data.images.questions.stores import prepare_image_questions
 from heedful.data.images.reading import LabelledImage, read_images
-from heedful.data.images.stores import prepare_images
+from heedful.data.prepare.image_questions import prepare_image_questions
+from heedful.data.prepare.images import prepare_images
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.token_store import TokenStore

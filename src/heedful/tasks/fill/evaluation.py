@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from heedful.base.errors import counted
 from heedful.config.corpora.any import AnyCorpus
 from heedful.data.corpora.files import content_key
-from heedful.data.prepare.text_stores import TextStores
+from heedful.data.prepare.stores import build_store
+from heedful.data.prepare.texts import TextKind, text_rows
 from heedful.metrics.language import MaskedPredictions, predict_masked
 from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
@@ -64,8 +65,8 @@ def evaluate_masked(bundle: Bundle[MaskedModel], corpus: AnyCorpus, folder: str)
     The cuts and the masks are a function of the corpus, the tokenizer, `data.max_length` and `train.masking` alone.
     """
     tokenizer, data = bundle.vocabularies["text"], bundle.recipe.data.model_copy(update={"folder": folder})
-    contents = {corpus: content_key(corpus, folder)}
-    store = TextStores(data, tokenizer, contents, lambda message: None, documents=True).store(corpus)
+    rows = text_rows(corpus, data, tokenizer, TextKind(documents=True))
+    store = build_store(corpus, rows, content_key(corpus, folder), lambda message: None)
     feed = evaluation_feed(bundle, [store], corpus.title)
     began = time.perf_counter()
     with evaluation_mode(bundle.model):

@@ -11,7 +11,8 @@ from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.texts import TEXTS
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.running_text import count_words, read_running_text
-from heedful.data.prepare.text_stores import TextStores
+from heedful.data.prepare.stores import build_store
+from heedful.data.prepare.texts import TextKind, text_rows
 from heedful.data.text_form import TextForm
 from heedful.metrics.language import Likelihood
 from heedful.metrics.scores import Score, finite_scores
@@ -99,9 +100,9 @@ def evaluate_language(
     beginning to its end instead, in up to ten parallel streams.
     """
     recipe, tokenizer = bundle.recipe, bundle.vocabularies["text"]
-    contents = {corpus: content_key(corpus, folder)}
     data = recipe.data.model_copy(update={"folder": folder})
-    store = TextStores(data, tokenizer, contents, lambda message: None, running=True).store(corpus)
+    rows = text_rows(corpus, data, tokenizer, TextKind(running=True))
+    store = build_store(corpus, rows, content_key(corpus, folder), lambda message: None)
     text = predicted_text(recipe, [store], stride)
     started = time.perf_counter()
     with evaluation_mode(bundle.model):

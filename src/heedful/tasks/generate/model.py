@@ -12,7 +12,7 @@ from heedful.config.corpora.texts import JsonlTexts
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import spool
-from heedful.data.prepare.text_stores import is_whole_file
+from heedful.data.prepare.texts import is_whole_file
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.encoding import encode_running_text
 from heedful.data.tokenize.tokenizer import BEGIN, END, UNKNOWN

@@ -8,7 +8,7 @@ import torch
 
 from heedful.base.packed import IGNORED
 from heedful.data.batch_layout import CPU_MULTIPLE
-from heedful.data.batches.sliding_windows import SlidingWindows
+from heedful.data.batches.windows import SlidingWindows
 from heedful.data.token_store import TokenStore
 from heedful.models.networks import LanguageModel
 from heedful.nn.evaluation_mode import evaluation_mode

@@ -25,7 +25,7 @@ from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.texts import AnyTextCollator, TextCollator
 from heedful.data.collate import places_of
 from heedful.data.epochs.plan import Indices, batches_by_length
-from heedful.data.prepare.document_pieces import document_of, document_store
+from heedful.data.prepare.documents import document_of, document_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.encoding import encode_running_text
@@ -246,7 +246,7 @@ class _Embedding:
             store = TokenStore.of(text=self._tokenizer.encode_batch([text.strip() and text for text in formed]))
         costs = collator.costs([store], np.arange(len(store)))
         for rows in batches_by_length(costs, batch_tokens=data.batch_tokens):
-            yield rows, collator.batch([store], rows, multiple=CPU_MULTIPLE).text
+            yield rows, collator.batch([store], rows, multiple=CPU_MULTIPLE).inputs
 
     def _places(self, layout: Layout, count: int, before: int) -> tuple[Indices, Lengths]:
         """Return the indices of the tokens of the first `count` sequences, and the number of tokens of each.

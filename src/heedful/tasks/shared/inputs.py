@@ -18,19 +18,17 @@ from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.model.images import AnyImageEncoder
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.documents import DocumentCollator
-from heedful.data.batches.text_pairs import PairedTextCollator
-from heedful.data.batches.texts import AnyTextCollator, TextCollator
+from heedful.data.batches.images import ImageCollator, ImageQuestionCollator
+from heedful.data.batches.texts import AnyTextCollator, PairedTextCollator, TextCollator
 from heedful.data.collate import places_of
 from heedful.data.corpora.texts import Text
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices, batches_by_length
-from heedful.data.images.batches import ImageCollator, image_streams
 from heedful.data.images.decoding import Pixels
 from heedful.data.images.given import image_of
-from heedful.data.images.questions.batches import ImageQuestionCollator
 from heedful.data.images.reading import LabelledImage
-from heedful.data.images.stores import decode_all
-from heedful.data.prepare.document_pieces import document_of, document_store
+from heedful.data.prepare.documents import document_of, document_store
+from heedful.data.prepare.images import decode_all, image_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer

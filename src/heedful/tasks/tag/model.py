@@ -16,7 +16,6 @@ from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import read_rows
 from heedful.data.corpora.tagged import TaggedText, label_numbers, tagged_text
-from heedful.data.prepare.tagged import WordPieces, tagged_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.explain.explanation import Explanation
@@ -29,6 +28,7 @@ from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
+from heedful.tasks.tag.data import WordPieces, tagged_streams
 from heedful.tasks.tag.evaluation import TagEvaluation, find_forbidden
 from heedful.tasks.tag.explaining import explain_tags
 from heedful.tasks.tag.label_scores import LabelScores

@@ -12,11 +12,11 @@ from heedful.base.packed import Packed
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.tagged import TaggedCollator
 from heedful.data.epochs.plan import Indices, batches_by_length
-from heedful.data.prepare.tagged import sentences_of
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
 from heedful.nn.crf import LinearChain
+from heedful.tasks.tag.data import sentences_of
 
 Scores = Sequence[Float[Tensor, "W C"]]  # of the words of each sentence
 

@@ -19,8 +19,7 @@ from heedful.data.collate import rows_by_owner
 from heedful.data.corpora.tagged import TaggedText, read_tagged
 from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.tagged import prepare_tagged, sentences_of
-from heedful.data.prepare.text_stores import counts_of
+from heedful.data.prepare.texts import counts_of
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.rows import validation_scores
@@ -29,6 +28,7 @@ from heedful.models.networks import WordClassifier
 from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated
+from heedful.tasks.tag.data import prepare_tagged, sentences_of
 from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.metrics import METRICS
 from heedful.tasks.tag.model import Tagger

@@ -46,8 +46,8 @@ def shuffled(count: int) -> Indices:
 
 
 def nested(batch: TextBatch) -> Nested:
-    assert isinstance(batch.text, Nested)
-    return batch.text
+    assert isinstance(batch.inputs, Nested)
+    return batch.inputs
 
 
 def documents_of(batch: TextBatch) -> list[Document]:

@@ -58,8 +58,8 @@ def shuffled(count: int) -> Indices:
 
 
 def packed(batch: TextBatch) -> Packed:
-    assert isinstance(batch.text, Packed)
-    return batch.text
+    assert isinstance(batch.inputs, Packed)
+    return batch.inputs
 
 
 def sequences(batch: TextBatch) -> list[list[int]]:

@@ -9,8 +9,7 @@ import torch
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.sliding_windows import SlidingWindows
-from heedful.data.batches.windows import Borders, WindowBatch, WindowFeed
+from heedful.data.batches.windows import Borders, SlidingWindows, WindowBatch, WindowFeed
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 

@@ -11,12 +11,11 @@ from PIL import Image
 from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
+from heedful.data.batches.images import ImageCollator
 from heedful.data.builtin.scenes import scenes
-from heedful.data.images.batches import ImageCollator
-from heedful.data.images.caption_batches import CaptionCollator
-from heedful.data.images.caption_stores import CaptionStore, prepare_captions
 from heedful.data.images.captions import read_captioned
 from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.tasks.caption.data import CaptionCollator, CaptionStore, prepare_captions
 
 ROWS = [("b.png", "two cats"), ("a.png", "a dog"), ("b.png", "cats"), ("a.png", " ")]
 
@@ -100,8 +99,8 @@ def test_a_batch_has_an_image_for_each_caption(photos: Path) -> None:
     assert tokens.tolist() == [3, 3, 2]
     assert patches.tolist() == [4, 6, 6]
     batch = collator.batch(prepared.train, rows)
-    assert batch.images.layout.lengths.tolist() == [4, 6, 6]
-    assert [int(pixels[0, 0, 0, 0]) for pixels in batch.images.by_run()] == [50, 51]
+    assert batch.source.layout.lengths.tolist() == [4, 6, 6]
+    assert [int(pixels[0, 0, 0, 0]) for pixels in batch.source.by_run()] == [50, 51]
     assert batch.target.values[batch.target.layout.offsets[:-1].long()].tolist() == [BEGIN] * 3
     assert [row[-1] for row in batch.labels_of_rows()] == [END] * 3
     text = prepared.vocabularies["text"]
@@ -121,7 +120,7 @@ def test_a_batch_has_an_image_for_each_caption(photos: Path) -> None:
         ('{"path": "a.png", "said": [3]}', r"t\.jsonl, line 1: field `said` is a number, but must be text\."),
         (
             '{"path": "a.png", "said": " "}',
-            "There is no caption to train a tokenizer on in `data.train`: there is none, or all are blank.",
+            r"^There is no caption to train a tokenizer on in t\.jsonl: it has none, or all are blank\.$",
         ),
     ],
 )

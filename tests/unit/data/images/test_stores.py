@@ -10,12 +10,17 @@ from PIL import Image
 
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED, Run
+from heedful.config.data import ImageForm
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
-from heedful.data.images.batches import ImageCollator, image_streams
+from heedful.data.batches.images import ImageCollator
+from heedful.data.corpora.files import content_key
 from heedful.data.images.encoded import EncodedPixels
-from heedful.data.images.stores import prepare_images
+from heedful.data.images.reading import LabelledImage, read_images
+from heedful.data.prepare.images import image_rows, image_streams, prepare_images
+from heedful.data.prepare.stores import build_store
+from heedful.data.prepare.streams import NumberStream
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.from_recipe.network import build_network
@@ -98,6 +103,25 @@ def test_a_damaged_image_is_refused_by_its_name(photos: Path) -> None:
         prepare_images(recipe_of({"images": str(photos)}))
 
 
+def test_an_image_may_have_a_number(photos: Path) -> None:
+    (corpus,) = recipe_of({"images": str(photos)}).data.train
+    images = [*read_images(corpus)]
+    number = NumberStream[LabelledImage](lambda image: len(image.label) / 7)
+    rows = image_rows(images, lambda image: image, ImageForm(height=4, width=4), 3, [number])
+    made = build_store(corpus, rows, content_key(corpus), lambda message: None)
+    assert set(made.streams) == {"pixels", "size", "number"}
+    assert made.streams["number"].lengths().tolist() == [1, 1, 1]
+    assert made.streams["number"].values.tolist() == [np.float32(3 / 7)] * 3
+
+
+def test_a_corpus_without_images_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("\n")
+    recipe = recipe_of({"tsv": "t.tsv", "image": 1, "label": 2})
+    recipe = recipe.model_copy(update={"data": recipe.data.model_copy(update={"folder": str(tmp_path)})})
+    with pytest.raises(UserError, match=r"^t\.tsv has no image to use: it is empty\.$"):
+        prepare_images(recipe, given=Vocabularies({}, ("cat", "dog")))
+
+
 # --- images that stay encoded ---------------------------------------------------------------------------------------
 
 
@@ -121,8 +145,8 @@ def test_files_above_the_limit_stay_encoded_and_give_the_same_batches(photos: Pa
     assert collator.costs(whole.train, rows)[0].tolist() == collator.costs(encoded.train, rows)[0].tolist()
     for static in (None, StaticShape.rows(20, 5)):
         first, second = (collator.batch(found.train, rows, static) for found in (whole, encoded))
-        assert torch.equal(first.images.pixels, second.images.pixels)
-        assert first.images.runs == second.images.runs
+        assert torch.equal(first.inputs.pixels, second.inputs.pixels)
+        assert first.inputs.runs == second.inputs.runs
         assert torch.equal(first.labels, second.labels)
 
 
@@ -148,18 +172,18 @@ def _stores() -> list[TokenStore]:
 
 def test_a_batch_has_the_images_of_several_stores_in_the_order_of_its_rows() -> None:
     batch = ImageCollator(4, True).batch(_stores(), np.array([2, 0, 1]))
-    assert batch.images.runs == (Run(1, 5, 4), Run(2, 4, 8))
-    assert [part.flatten().unique().tolist() for part in batch.images.by_run()] == [[7], [3, 5]]
+    assert batch.inputs.runs == (Run(1, 5, 4), Run(2, 4, 8))
+    assert [part.flatten().unique().tolist() for part in batch.inputs.by_run()] == [[7], [3, 5]]
     assert batch.labels_of_rows() == [[1], [2], [0]]
-    assert batch.images.layout.lengths.tolist() == [3, 3, 3]
+    assert batch.inputs.layout.lengths.tolist() == [3, 3, 3]
     assert (batch.sentences, batch.tokens) == (3, 9)
 
 
 def test_a_static_shape_is_filled_up_with_black_images_that_do_not_count() -> None:
     batch = ImageCollator(4, False).batch(_stores(), np.array([0, 1]), StaticShape.rows(10, 2))
-    assert batch.images.runs == (Run(5, 4, 8),)
+    assert batch.inputs.runs == (Run(5, 4, 8),)
     assert batch.labels.tolist() == [2, 0, IGNORED, IGNORED, IGNORED]
-    assert batch.images.pixels[2 * 32 :].max() == 0
+    assert batch.inputs.pixels[2 * 32 :].max() == 0
     assert (batch.sentences, batch.tokens) == (2, 4)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.config.tokenizer import AnySide, ByteBpe, WordPiece, Words
-from heedful.data.prepare.document_pieces import document_store
+from heedful.data.prepare.documents import document_store
 from heedful.data.prepare.letters import LETTERS, LONGEST_WORD, letters_of, pack_letters
 from heedful.data.tokenize.training import train_tokenizer
 

@@ -20,9 +20,9 @@ from heedful.config.data import Data
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.pairs import Pair, read_pairs
-from heedful.data.prepare import pair_stores as tokenizing
-from heedful.data.prepare.pair_stores import Tokenizing
-from heedful.data.prepare.prepared import Contents
+from heedful.data.prepare import pairs as tokenizing
+from heedful.data.prepare.pairs import pair_rows
+from heedful.data.prepare.stores import build_store
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import worker_pool as workers
 from heedful.data.tokenize.pair_encoder import Encoder, Filters
@@ -97,9 +97,9 @@ def one_by_one(folder: Path) -> tuple[list[tuple[list[int], list[int]]], dict[st
 
 def tokenized(folder: Path, processes: int) -> TokenStore:
     data = Data(folder=str(folder), train=(CORPUS,), max_length=MAX_LENGTH)
-    contents: Contents = {CORPUS: content_key(CORPUS, str(folder))}
-    work = Tokenizing(data, TOKENIZER, TOKENIZER, contents, lambda message: None, processes)
-    return work.store(CORPUS, Filters(max_length=MAX_LENGTH, max_ratio=2))
+    filters = Filters(max_length=MAX_LENGTH, max_ratio=2)
+    rows = pair_rows(CORPUS, data, TOKENIZER, TOKENIZER, filters, processes)
+    return build_store(CORPUS, rows, content_key(CORPUS, str(folder)), lambda message: None)
 
 
 def entries(cache: Path) -> list[Path]:

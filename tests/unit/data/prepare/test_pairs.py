@@ -8,13 +8,12 @@ import pytest
 from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.pairs import read_pairs
-from heedful.data.prepare import pair_stores as tokenizing
-from heedful.data.prepare import pairs as module
+from heedful.data.prepare import pairs as tokenizing
+from heedful.data.prepare import stores as building
 from heedful.data.prepare.pairs import prepare
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import training as tokenizer_training
-from heedful.data.tokenize import training_sample as sampling
 from heedful.data.tokenize.pair_encoder import Filters
 
 ENGLISH = ["a dog runs", "a cat sleeps", "", "the dog sees the cat", "one", "yes"]
@@ -120,8 +119,6 @@ def test_a_second_start_neither_trains_nor_reads(files: Path, monkeypatch: pytes
     def refuse(*_: object) -> None:
         raise AssertionError("done again")
 
-    monkeypatch.setattr(module, "read_pairs", refuse)
-    monkeypatch.setattr(sampling, "read_pairs", refuse)
     monkeypatch.setattr(tokenizing, "read_pairs", refuse)
     monkeypatch.setattr(tokenizer_training, "train_tokenizer", refuse)
     second = prepare(recipe(files))
@@ -229,7 +226,7 @@ def test_the_sample_is_in_the_key(files: Path) -> None:
 
 def test_long_work_tells_how_far_it_is(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokenizing, "_CHUNK", 2)
-    monkeypatch.setattr(tokenizing, "_TELL_EVERY", 2)
+    monkeypatch.setattr(building, "_TELL_EVERY", 2)
     said = Said()
     prepared = prepare(recipe(files), said)
     assert "tokenizing train.en + train.de: 4 pairs so far" in said

@@ -16,10 +16,12 @@ from heedful.config.data import Data
 from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.sentence_splitting import split_sentences
-from heedful.data.prepare.prepared import Contents
-from heedful.data.prepare.text_stores import TextStores, counts_of, labels_in
+from heedful.data.corpora.texts import Text
+from heedful.data.prepare.documents import document_store
+from heedful.data.prepare.stores import build_store
+from heedful.data.prepare.streams import NumberStream
+from heedful.data.prepare.texts import TextKind, counts_of, labels_in, text_rows
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.encoding import KnownWords
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 
@@ -43,17 +45,14 @@ def tsv(folder: Path, *lines: str, name: str = "t.tsv", **options: Any) -> TsvTe
     return TsvTexts.model_validate({"tsv": name, "text": 2, "label": 1, **options})
 
 
-def stores(corpus: AnyCorpus, folder: Path, tokenizer: Tokenizer, said: Said, **options: Any) -> TextStores:
-    form = {key: options.pop(key) for key in ("lowercase", "nfc", "max_line") if key in options}
-    data = Data(folder=str(folder), train=(corpus,), **form)
-    given = {"labels": ("a", "b"), **options}
-    return TextStores(data, tokenizer, {corpus: content_key(corpus, str(folder))}, said, **given)
-
-
 def store(
     corpus: AnyCorpus, folder: Path, tokenizer: Tokenizer, said: Said | None = None, **options: Any
 ) -> TokenStore:
-    return stores(corpus, folder, tokenizer, Said() if said is None else said, **options).store(corpus)
+    form = {key: options.pop(key) for key in ("lowercase", "nfc", "max_line") if key in options}
+    data = Data(folder=str(folder), train=(corpus,), **form)
+    further = options.pop("further", ())
+    rows = text_rows(corpus, data, tokenizer, TextKind(**{"labels": ("a", "b"), **options}), further=further)
+    return build_store(corpus, rows, content_key(corpus, str(folder)), Said() if said is None else said)
 
 
 def rows(made: TokenStore, stream: str) -> list[list[int]]:
@@ -151,6 +150,16 @@ def test_running_text_has_documents_without_labels(tmp_path: Path, tokenizer: To
     assert rows(made, "sentences") == [[3, 1, 1], [1]]
     assert rows(made, "text") == tokenizer.encode_batch(["Ant bee . Cat dog", "Bee"])
     assert said[-1] == "t.txt: 2 documents"
+
+
+def test_a_number_of_each_text_is_a_stream_of_its_own(tmp_path: Path, tokenizer: Tokenizer) -> None:
+    corpus = tsv(tmp_path, "b\tant bee", "a\t ", "a\tdog", second=None)
+    price = NumberStream[Text](lambda text: len(text.text) / 3)
+    made = store(corpus, tmp_path, tokenizer, labels=(), further=[price])
+    assert set(made.streams) == {"text", "number"}
+    assert made.streams["number"].values.dtype == np.float32
+    assert rows(made, "number") == [[np.float32(7 / 3)], [1.0]]  # the blank row has none
+    assert store(corpus, tmp_path, tokenizer, labels=()).key != made.key
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
@@ -282,10 +291,9 @@ def test_the_sentences_of_a_document_are_the_pieces_of_the_whole_text(kind: str,
     text = "The cat sleeps. The dog barks! A bird sings."
     config: AnyTokenizer = TypeAdapter(AnyTokenizer).validate_python({"kind": kind, "size": 300})
     tokenizer = train_tokenizer(config, [text, "The cat barks. A dog sings."])
-    stores = TextStores(Data(train=(PlainTexts(text="a.txt"),)), tokenizer, {}, lambda message: None, documents=True)
-    made = stores._document_streams([split_sentences(text)], KnownWords(tokenizer))
-    assert made["text"][0].tolist() == tokenizer.encode(text)
-    assert made["sentences"][0].tolist() == [
+    made = document_store([split_sentences(text)], tokenizer)
+    assert made.sentence("text", 0).tolist() == tokenizer.encode(text)
+    assert made.sentence("sentences", 0).tolist() == [
         len(tokenizer.encode(f"{' ' if place and tokenizer.spells_spaces else ''}{sentence}"))
         for place, sentence in enumerate(split_sentences(text))
     ]
@@ -296,9 +304,7 @@ def test_the_sentences_of_a_labelled_document_are_found_before_capitals_are_lost
 ) -> None:
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
     corpus = tsv(tmp_path, "good\tAnt bee. Cat dog.", "bad\tDog.")
-    data = Data(folder=str(tmp_path), train=(corpus,), lowercase=True)
     lower = train_tokenizer(Words(kind="word"), ["ant bee. cat dog. dog."])
-    contents: Contents = {corpus: content_key(corpus, str(tmp_path))}
-    made = TextStores(data, lower, contents, Said(), labels=("bad", "good"), documents=True).store(corpus)
+    made = store(corpus, tmp_path, lower, labels=("bad", "good"), documents=True, lowercase=True)
     assert [made.sentence("sentences", row).tolist() for row in (0, 1)] == [[2, 2], [1]]
     assert made.sentence("text", 0).tolist() == lower.encode("ant bee. cat dog.")

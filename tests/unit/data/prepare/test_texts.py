@@ -12,7 +12,7 @@ from heedful.config.model.encoder_only import ClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.data.prepare import texts as module
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.texts import TextSample
+from heedful.data.prepare.texts import texts_of
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import training as tokenizer_training
 from heedful.data.tokenize.tokenizer import MASK, Tokenizer
@@ -186,19 +186,20 @@ def test_a_tokenizer_is_trained_on_so_many_texts_at_equal_distances(files: Path)
     (files / "many.tsv").write_text("".join(f"{'ab'[n % 2]}\tword{n}\n" for n in range(100)))
     corpus = {"tsv": "many.tsv", "text": 2, "label": 1}
     made = recipe(files, CLASSIFIER, corpus, tokenizer={"kind": "word", "sample": 5})
-    sample = TextSample.of(made)
-    assert list(sample) == [f"word{number}" for number in (19, 39, 59, 79, 99)]
-    assert sample.description == ", on 5 of 100 texts"
     said = Said()
-    assert len(vocabulary(prepare_texts(made, said).vocabularies["text"])) == 5
+    trained = prepare_texts(made, said).vocabularies["text"]
+    assert vocabulary(trained) == {f"word{number}" for number in (19, 39, 59, 79, 99)}
     assert said[0] == "training the tokenizer: word, 50,000 pieces, on 5 of 100 texts (`tokenizer.sample`)"
-    assert TextSample.of(recipe(files, CLASSIFIER, corpus)).description == ""
+    prepare_texts(recipe(files, CLASSIFIER, corpus), said)
+    assert "training the tokenizer: word, 50,000 pieces" in said
 
 
 def test_a_sample_counts_every_sentence_of_running_text_and_every_text_of_a_pair(files: Path) -> None:
-    assert list(TextSample.of(recipe(files, BERT, {"text": "text.txt"}))) == ["One two .", "Three", "Four"]
+    plain = recipe(files, BERT, {"text": "text.txt"})
+    assert list(texts_of(plain.data.train[0], plain)) == ["One two .", "Three", "Four"]
     paired = {"tsv": "pairs.tsv", "text": 2, "second": 3, "label": 1}
-    assert list(TextSample.of(recipe(files, CLASSIFIER, paired))) == ["one", "two words", "three", "four"]
+    pairs = recipe(files, CLASSIFIER, paired)
+    assert list(texts_of(pairs.data.train[0], pairs)) == ["one", "two words", "three", "four"]
 
 
 # --- what is refused, or told -----------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def test_weights_are_rarities_and_rows_without_texts_weigh_nothing() -> None:
 def test_the_network_begins_as_the_regression(several: bool) -> None:
     network, bag = built(labels="several" if several else "one")
     set_first_weights(network, bag, TextCollator(30, classes=2 if several else 0), [STORE], several)
-    text = TextCollator(30).batch([STORE], np.arange(6)).text
+    text = TextCollator(30).batch([STORE], np.arange(6)).inputs
     assert isinstance(text, Packed)
     scores = network(text)
     assert scores.argmax(1).tolist() == [0, 1] * 3

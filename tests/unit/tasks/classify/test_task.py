@@ -14,8 +14,7 @@ from heedful.base.errors import UserError
 from heedful.config.model.attention import AlignmentName, AttentionPoolTable
 from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
-from heedful.data.batches.text_pairs import PairedTextCollator
-from heedful.data.batches.texts import TextCollator
+from heedful.data.batches.texts import PairedTextCollator, TextCollator
 from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
@@ -124,7 +123,7 @@ def test_batches_keep_to_the_budget_and_to_a_number_of_texts(tokenizer: Tokenize
     assert max(batch.tokens for batch in batches) <= 96
     assert max(batch.sentences for batch in batches) == 3  # were they 32 tokens long, the budget would hold so many
     assert sum(batch.sentences for batch in batches) == 30
-    assert all(batch.text.layout.tokens % 64 == 0 for batch in batches)  # type: ignore[union-attr]
+    assert all(batch.inputs.layout.tokens % 64 == 0 for batch in batches)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

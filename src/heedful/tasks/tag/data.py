@@ -8,8 +8,8 @@ reads letters, there are `letters`, those of all words, and `spelled`, the numbe
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
-from pathlib import Path
+from functools import cached_property
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -18,20 +18,18 @@ from heedful.base.errors import UserError, counted
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
-from heedful.data.cache import Say, cache_folder, cached, key_of
+from heedful.data.cache import Say
 from heedful.data.corpora.tagged import TaggedText, label_numbers, read_tagged
 from heedful.data.prepare.letters import SPELLING, letters_of
-from heedful.data.prepare.prepared import Contents, Prepared, contents_of
-from heedful.data.prepare.texts import TextSample
+from heedful.data.prepare.prepared import Preparation, Prepared
+from heedful.data.prepare.stores import Rows
+from heedful.data.prepare.streams import WHOLE_NUMBERS, Streams, Tokenized
 from heedful.data.text_form import TextForm
-from heedful.data.token_store import FORMAT, Ragged, StreamType, TokenStore, id_stream, open_store, write_store
-from heedful.data.tokenize.cached import TokenizerTraining
+from heedful.data.token_store import Ragged, StreamType, TokenStore, id_stream
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 
 MARKERS: Final = 2  # `<s>` and `</s>`
-_CHUNK: Final = 1024  # sentences that are tokenized together, on all cores
-_COUNTS: Final = StreamType(np.dtype(np.uint32))  # pieces of words, numbers of labels, parts and letters
 _ROOM: Final = 400_000  # words that are remembered
 
 Word = tuple[int, ...]  # its pieces
@@ -42,17 +40,16 @@ def prepare_tagged(recipe: Recipe, progress: Say = lambda message: None, given: 
 
     `progress` gets a line of text for every longer piece of work.
     """
-    data = recipe.data
-    contents = contents_of(data, progress)
-    if given is not None:
-        tokenizer = given["text"]
-    else:
-        training = TokenizerTraining(recipe.tokenizer, TextForm.of(data), [contents[corpus] for corpus in data.train])
-        tokenizer = training.tokenizer("text", "", lambda: TextSample.of(recipe), progress)
-    labels = (given.labels if given else ()) or labels_of_words(data.train, data)
+    work, data = Preparation.of(recipe, progress, given), recipe.data
+    tokenizer = work.tokenizer(
+        lambda corpus: (" ".join(text.words) for text in read_tagged(corpus, data.folder, work.form) if not text.blank)
+    )
+    labels = work.labels(lambda: labels_of_words(data.train, data))
     letters = getattr(recipe.model, "letters", None) is not None
-    work = TaggedStores(data, tokenizer, contents, progress, labels, letters)
-    return Prepared.of(Vocabularies({"text": tokenizer}, labels), data, work.store)
+    return work.prepared(
+        Vocabularies({"text": tokenizer}, labels),
+        lambda corpus, training: tagged_rows(corpus, data, tokenizer, labels, letters),
+    )
 
 
 def labels_of_words(corpora: Iterable[AnyCorpus], data: Data) -> tuple[str, ...]:
@@ -64,65 +61,67 @@ def labels_of_words(corpora: Iterable[AnyCorpus], data: Data) -> tuple[str, ...]
     return tuple(sorted(found))
 
 
-@dataclass(frozen=True)
-class TaggedStores:
-    """Turns corpora into stores, all with the same tokenizer and the same labels."""
+def tagged_rows(
+    corpus: AnyCorpus, data: Data, tokenizer: Tokenizer, labels: tuple[str, ...], letters: bool
+) -> Rows[TaggedText]:
+    """Return what the rows of a corpus of words with labels are."""
+    form = TextForm.of(data)
 
-    data: Data
-    tokenizer: Tokenizer
-    contents: Contents
-    progress: Say
-    labels: tuple[str, ...]
-    letters: bool = False  # whether words are spelled too
-
-    def store(self, corpus: AnyCorpus) -> TokenStore:
-        """Return the tokenized corpus, from the cache or made now."""
-        key = key_of(
-            {
-                "format": FORMAT,
-                "content": self.contents[corpus],
-                "form": TextForm.of(self.data).key(),
-                "tokenizer": self.tokenizer.fingerprint,
-                "tagged": [self.labels, self.data.max_length],
-                "letters": SPELLING if self.letters else 0,
-            }
-        )
-
-        def build(staged: Path) -> None:
-            self.progress(f"tokenizing {corpus.title}")
-            dropped: Counter[str] = Counter()
-            names = ("words", "label", "part", *(("letters", "spelled") if self.letters else ()))
-            types = {"text": id_stream(self.tokenizer.size), **dict.fromkeys(names, _COUNTS)}
-            write_store(staged, key, types, self._streams(corpus, dropped), dropped)
-
-        store = cached(cache_folder() / "tokens" / key, lambda folder: open_store(folder, key), build, self.progress)
-        long = store.dropped.get("line", 0)
-        too_long = f"{long:,} longer than `data.max_line` ({self.data.max_line:,} characters)" if long else ""
-        if not len(store):
-            raise UserError(f"{corpus.title} has no sentence to use: {too_long or 'it has no words'}.")
-        self.progress(f"{corpus.title}: {', '.join(self._facts(store, too_long))}")
-        return store
-
-    def _facts(self, store: TokenStore, too_long: str) -> Iterator[str]:
+    def facts(store: TokenStore) -> Iterator[str]:
         parts = store.streams["part"].values
         yield counted(int((parts == 0).sum()), "sentence")
         yield counted(store.tokens("words"), "word")
         if (parts > 0).any():
-            yield f"{int((parts == 1).sum()):,} cut between words to `data.max_length` ({self.data.max_length})"
+            yield f"{int((parts == 1).sum()):,} cut between words to `data.max_length` ({data.max_length})"
         if empty := store.dropped.get("no pieces", 0):
             yield f"{counted(empty, 'word')} without pieces read as `<unk>`"
-        if too_long:
-            yield f"dropped {too_long}"
 
-    def _streams(self, corpus: AnyCorpus, dropped: Counter[str]) -> Iterator[Mapping[str, Ragged]]:
-        texts = read_tagged(corpus, self.data.folder, TextForm.of(self.data))
-        words = WordPieces(self.tokenizer)
-        while chunk := list(islice(texts, _CHUNK)):
-            dropped["line"] += sum(text.too_long for text in chunk)
-            full = [text for text in chunk if not text.blank]
-            labels = label_numbers(full, self.labels, corpus.title)
-            yield tagged_streams(full, words, self.data.max_length, labels, self.letters)
-        dropped["no pieces"] = words.empty
+    def objection(text: TaggedText) -> str | None:
+        return "line" if text.too_long else "blank" if text.blank else None
+
+    return Rows(
+        noun="sentence",
+        read=lambda dropped: read_tagged(corpus, data.folder, form),
+        streams=[TaggedStream(tokenizer, form, labels, data.max_length, letters, corpus.title)],
+        objection=objection,
+        dropped={"line": f"longer than `data.max_line` ({data.max_line:,} characters)"},
+        facts=facts,
+        empty=lambda store: "" if store.dropped.get("line") else "it has no words",
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class TaggedStream(Tokenized):
+    """Sentences of words with a label each, in parts of at most `max_length` tokens."""
+
+    labels: tuple[str, ...]
+    max_length: int
+    letters: bool  # whether words are spelled too
+    name: str  # of the corpus, in messages
+
+    @property
+    def types(self) -> Mapping[str, StreamType]:
+        """The ids of the vocabulary; pieces of words, numbers of labels, parts and letters."""
+        names = ("words", "label", "part", *(("letters", "spelled") if self.letters else ()))
+        return {"text": id_stream(self.tokenizer.size), **dict.fromkeys(names, WHOLE_NUMBERS)}
+
+    @property
+    def key(self) -> Mapping[str, object]:
+        """What decides pieces, labels and parts."""
+        spelling = SPELLING if self.letters else 0
+        return {**super().key, "tagged": [self.labels, self.max_length], "letters": spelling}
+
+    @cached_property
+    def pieces(self) -> "WordPieces":
+        """The tokenizer with a memory of words."""
+        return WordPieces(self.tokenizer)
+
+    def encode(self, rows: Sequence[TaggedText], dropped: Counter[str]) -> Streams:
+        """Tokenize sentences, and count words without pieces."""
+        labels = label_numbers(rows, self.labels, self.name)
+        streams = tagged_streams(rows, self.pieces, self.max_length, labels, self.letters)
+        dropped["no pieces"] = self.pieces.empty
+        return streams
 
 
 @dataclass

@@ -9,7 +9,7 @@ import pytest
 from tests.reading_models import reader_recipe, report_rows, write_rows
 
 from heedful.base.errors import UserError
-from heedful.data.prepare.questions import prepare_questions
+from heedful.tasks.answer.data import prepare_questions
 
 LONG = "so " * 30 + "Ann lives in Rome now ."
 

@@ -6,8 +6,7 @@ import torch
 
 from heedful.base.packed import IGNORED
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.text_pairs import PairedTextCollator
-from heedful.data.batches.texts import Cut
+from heedful.data.batches.texts import Cut, PairedTextCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 
@@ -29,7 +28,7 @@ def test_texts_and_seconds_take_turns_each_cut_by_itself(cut: Cut, multiple: int
     rows = [2, 0, 3, 1]
     batch = PairedTextCollator(ROOM + 2, cut).batch([STORE], np.array(rows), multiple=multiple)
     expected = [[BEGIN, *shortened(side[row], cut), END] for row in rows for side in (TEXTS, SECONDS)]
-    found = [values.tolist() for values in batch.text.split()]  # type: ignore[union-attr]
+    found = [values.tolist() for values in batch.inputs.split()]  # type: ignore[union-attr]
     assert found[: len(expected)] == expected
     assert len(found) % 2 == 0
     assert batch.labels.tolist() == [1, 0, 2, 2] + [IGNORED] * (len(found) // 2 - 4)
@@ -41,13 +40,13 @@ def test_texts_and_seconds_take_turns_each_cut_by_itself(cut: Cut, multiple: int
 def test_batches_of_one_shape_differ_in_their_values_alone() -> None:
     collator, shape = PairedTextCollator(ROOM + 2), StaticShape.around(48, 8, ROOM + 2)
     one, two = (collator.batch([STORE], np.array(rows), shape) for rows in ([0, 1, 2, 3], [2]))
-    assert one.text.values.shape == two.text.values.shape == (48,)  # type: ignore[union-attr]
+    assert one.inputs.values.shape == two.inputs.values.shape == (48,)  # type: ignore[union-attr]
     assert one.labels.shape == two.labels.shape == (8,)
-    assert one.text.layout.sentences == 16  # type: ignore[union-attr]
+    assert one.inputs.layout.sentences == 16  # type: ignore[union-attr]
 
 
 def test_an_odd_number_of_dummies_gets_a_partner_without_tokens() -> None:
     batch = PairedTextCollator(ROOM + 2).batch([STORE], np.array([2]), multiple=8)
-    lengths = batch.text.layout.lengths  # type: ignore[union-attr]
+    lengths = batch.inputs.layout.lengths  # type: ignore[union-attr]
     assert lengths.tolist() == [3, 4, 1, 0]
     assert torch.equal(batch.labels, torch.tensor([1, IGNORED]))

@@ -6,58 +6,35 @@ from typing import Self
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.base.packed import Images, runs_of
-from heedful.data.batch_layout import StaticShape, layout_of
-from heedful.data.batches.texts import labels_of
-from heedful.data.collate import rows_by_store
+from heedful.base.packed import IGNORED, Images, Layout, Packed, runs_of
+from heedful.data.batch_layout import Lengths, StaticShape, layout_of
+from heedful.data.batches.labelled import LabelledBatch, labels_of
+from heedful.data.batches.texts import kept_pieces
+from heedful.data.collate import gather, places_of, rows_by_store
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Counts, Indices
-from heedful.data.images.decoding import Pixels
 from heedful.data.images.encoded import channels_of, rows_of_pixels
 from heedful.data.movable import Movable
-from heedful.data.token_store import Ragged, StreamType, TokenStore
-
-SIZE = StreamType(np.dtype(np.uint32), (2,))  # height and width
-LABEL = StreamType(np.dtype(np.uint32))
-
-
-def pixel_stream(channels: int) -> StreamType:
-    """Return the type of a stream whose items are pixels."""
-    return StreamType(np.dtype(np.uint8), (channels,))
-
-
-def image_streams(images: Sequence[Pixels], labels: Sequence[int | Sequence[int]] = ()) -> dict[str, Ragged]:
-    """Return images, at least one, as rows of streams: their pixels, sizes, and classes if these are given."""
-    channels = images[0].shape[2]
-    flat = [image.reshape(-1, channels) for image in images]
-    sizes = [np.array([image.shape[:2]], np.uint32) for image in images]
-    streams = {"pixels": Ragged.of_arrays(flat, pixel_stream(channels)), "size": Ragged.of_arrays(sizes, SIZE)}
-    rows = [[own] if isinstance(own, int) else own for own in labels]  # one class per image, or several
-    return {**streams, "label": Ragged.of(rows)} if rows else streams
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import BEGIN, END
 
 
 @dataclass(frozen=True, eq=False)
-class ImageBatch(Movable):
-    """Images and their classes; where an image has none, and for those that fill up a batch, it is IGNORED."""
+class AskedImages(Movable):
+    """What a network reads: images, and the words of the questions about them, those about one image together."""
 
     images: Images
-    labels: Int[Tensor, "B"] | Float[Tensor, "B C"]  # the class of each image, or 1 for each of several
-    sentences: int  # the real images
-    tokens: int  # of the real images, class tokens included
+    questions: Packed
+    together: Layout  # the words of all questions about each image as one sequence
+    owners: Int[Tensor, "Q"]  # number of the image that each question is about
 
-    @property
-    def inputs(self) -> Images:
-        """What a classifier reads."""
-        return self.images
 
-    def labels_of_rows(self) -> list[list[int]]:
-        """Return what each real row is to predict: its classes."""
-        rows = self.labels[: self.sentences]
-        return [row.nonzero().flatten().tolist() if row.dim() else [int(row)] for row in rows]
+ImageBatch = LabelledBatch[Images]
+ImageQuestionBatch = LabelledBatch[AskedImages]
 
 
 @dataclass(frozen=True)
@@ -130,3 +107,67 @@ def _pixels(stores: Sequence[TokenStore], indices: Indices, sizes: NDArray[np.in
     if len(indices) < len(sizes):
         pixels[ends[len(indices) - 1] :] = 0
     return made
+
+
+# --- questions about images ---
+
+
+_MARKERS = 2  # of a question
+
+
+@dataclass(frozen=True)
+class ImageQuestionCollator:
+    """Makes batches of images with their questions; a row is an image.
+
+    Its streams, besides those of the image: `words` of all questions, `lengths` of each of them, and `label`.
+    """
+
+    images: ImageCollator
+    max_length: int  # the most tokens of a question, markers included
+    classes: int  # a greater number is an answer that is not among the classes
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
+        """Return the tokens of some rows: patches, and words as they are read, markers included."""
+        lengths, asked = gather(stores, "lengths", indices)
+        read = np.concatenate([[0], np.cumsum(self._kept(lengths) + _MARKERS)])
+        ends = np.cumsum(asked)
+        return (self.images.costs(stores, indices)[0] + read[ends] - read[ends - asked],)
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> ImageQuestionBatch:
+        """Make the batch of these images, ragged whatever shape is asked for."""
+        whole, asked = gather(stores, "lengths", indices)
+        kept = self._kept(whole)
+        lengths = kept + _MARKERS
+        words, _ = gather(stores, "words", indices)
+        starts = np.cumsum(lengths) - lengths
+        values = np.full(lengths.sum(), END, np.int64)
+        values[starts] = BEGIN
+        values[places_of(starts + 1, kept)] = words[kept_pieces(whole, kept, "end")]
+        layout = layout_of(lengths, int(lengths.max()))
+        owners = np.repeat(np.arange(len(indices)), asked)
+        by_image = np.bincount(owners, lengths, len(indices)).astype(np.int64)
+        inputs = AskedImages(
+            self.images.images(stores, indices),
+            Packed(torch.from_numpy(values), layout),
+            layout_of(by_image, int(by_image.max())),
+            torch.from_numpy(owners),
+        )
+        labels = self._labels(stores, indices, len(owners))
+        return ImageQuestionBatch(inputs, labels, len(owners), inputs.images.layout.tokens + layout.tokens)
+
+    def _kept(self, lengths: Lengths) -> Lengths:
+        return np.minimum(lengths, self.max_length - _MARKERS)
+
+    def _labels(self, stores: Sequence[TokenStore], indices: Indices, count: int) -> Tensor:
+        if "label" not in stores[0].streams:
+            return torch.full((count,), IGNORED)
+        labels, _ = gather(stores, "label", indices)
+        return torch.from_numpy(np.where(labels < self.classes, labels, IGNORED))
+
+
+class ImageQuestionFeed(RowFeed[ImageQuestionBatch]):
+    """Training images, with their questions, of one or several weighted stores."""
+
+    noun = "image"

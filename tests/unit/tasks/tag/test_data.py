@@ -12,12 +12,12 @@ from tests.shared.taggers import tagged_sentences, tagger_recipe, write_conll
 from heedful.base.errors import UserError
 from heedful.config.tokenizer import AnySide, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.corpora.tagged import TaggedText
-from heedful.data.prepare.tagged import WordPieces, cut_between_words, prepare_tagged, sentences_of, tagged_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.tasks.tag.data import WordPieces, cut_between_words, prepare_tagged, sentences_of, tagged_streams
 
 KINDS: dict[str, AnySide] = {
     "byte_bpe": ByteBpe(kind="byte_bpe", size=290),

@@ -6,17 +6,16 @@ one before; the last one ends with the text. So every answer of at most a window
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.base.errors import UserError
+from heedful.data.batches.questions import MARKERS
 from heedful.data.corpora.questions.question import Question
 from heedful.data.text_form import Aligned, TextForm
 from heedful.data.tokenize.tokenizer import Tokenizer
 
-MARKERS: Final = 3  # <s> question </s> text </s>
 Places = NDArray[np.int64]
 
 

@@ -1,0 +1,219 @@
+"""From the recipe of a model that reads images to its classes and its stores: decoded and resized on all cores."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, Generic
+
+import numpy as np
+from numpy.typing import NDArray
+
+from heedful.base.cores import usable_cores
+from heedful.base.errors import UserError, counted, suggestion
+from heedful.base.files import read_bytes
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.data import ImageForm
+from heedful.config.model.images import ImageClassifierModel
+from heedful.config.recipe import Recipe
+from heedful.config.tables import model_of
+from heedful.data.cache import Say
+from heedful.data.images.decoding import Channels, Pixels, fit_image
+from heedful.data.images.encoded import EncodedPixels, decode_in_form
+from heedful.data.images.reading import LabelledImage, read_images
+from heedful.data.prepare.prepared import Preparation, Prepared
+from heedful.data.prepare.stores import Rows
+from heedful.data.prepare.streams import LabelStream, Row, Stream, Streams
+from heedful.data.prepare.texts import sort_labels
+from heedful.data.token_store import Ragged, StreamType, TokenStore
+from heedful.data.tokenize.vocabularies import Vocabularies
+
+SIZE: Final = StreamType(np.dtype(np.uint32), (2,))  # height and width
+CHUNK: Final = 256  # images that are decoded together
+_BYTES: Final = StreamType(np.dtype(np.uint8))
+_MEBIBYTE: Final = 1 << 20
+_GIBIBYTE: Final = 1 << 30
+
+
+def prepare_images(recipe: Recipe, progress: Say = lambda message: None, given: Vocabularies | None = None) -> Prepared:
+    """Find the classes, unless they are given, and decode training and validation corpora."""
+    work, data, model = Preparation.of(recipe, progress, given), recipe.data, model_of(recipe, ImageClassifierModel)
+    several = model.labels == "several"
+    listed = {corpus: [*read_images(corpus, data.folder, several)] for corpus in (*data.train, *data.valid)}
+    labels = work.labels(
+        lambda: sort_labels(
+            {label for corpus in data.train for image in listed[corpus] for label in image.labels}, several
+        )
+    )
+
+    def store(corpus: AnyCorpus, training: bool) -> TokenStore:
+        classes = class_numbers(listed[corpus], labels, corpus.title)
+        key = {"labels": labels, "classes": classes if several else [only for (only,) in classes]}
+        stream = LabelStream[LabelledImage](lambda images: class_numbers(images, labels, corpus.title), key)
+        return image_store(work, corpus, listed[corpus], model.encoder.channels, [stream])
+
+    return work.prepared(Vocabularies({}, labels), store)
+
+
+def image_store(
+    work: Preparation,
+    corpus: AnyCorpus,
+    images: Sequence[LabelledImage],
+    channels: Channels,
+    further: Sequence[Stream[LabelledImage]] = (),
+) -> TokenStore:
+    """Return the store of a corpus of images; `further` streams have what else belongs to an image.
+
+    Files that would take more space decoded than the cache may have are stored as they are, and decoded in training.
+    """
+    form = work.data.images
+    height, width = form.size or (0, 0)
+    takes = len(images) * height * width * channels
+    files = [image.source for image in images if isinstance(image.source, Path)]
+    if len(files) < len(images) or takes <= form.cache_limit * _GIBIBYTE:
+        return work.store(corpus, image_rows(images, _itself, form, channels, further))
+    encoded = sum(path.stat().st_size for path in files) / _MEBIBYTE
+    rows = Rows(
+        noun="image",
+        read=lambda dropped: images,
+        streams=[FileStream(images, _itself, form, channels), *further],
+        chunk=CHUNK,
+        cache="pictures",
+        work="reading",
+        size=f": {counted(len(images), 'image')}, {encoded:,.0f} MiB in the cache; decoded they would take "
+        f"{takes / _GIBIBYTE:,.1f} GiB, more than `data.images.cache_limit` ({form.cache_limit:g}), so they are "
+        "decoded whenever they are shown",
+        facts=lambda store: [counted(len(store), "image"), "decoded in training"],
+    )
+    made = work.store(corpus, rows)
+    stored = made.streams["encoded"]
+    pixels = EncodedPixels(stored.values, stored.offsets, form, channels)
+    others = {name: stream for name, stream in made.streams.items() if name != "encoded"}
+    return replace(made, streams={"pixels": pixels, **others})
+
+
+def image_rows(
+    rows: Sequence[Row],
+    image: Callable[[Row], LabelledImage],
+    form: ImageForm,
+    channels: Channels,
+    further: Sequence[Stream[Row]] = (),
+    **declared: Any,
+) -> Rows[Row]:
+    """Return rows that have an image, decoded; `declared` is what else differs from those of a corpus of images."""
+    takes = ""
+    if form.size is not None:  # unknown while images keep their own sizes
+        takes = f", {len(rows) * form.size[0] * form.size[1] * channels / _MEBIBYTE:,.0f} MiB in the cache"
+    return Rows(
+        read=lambda dropped: rows,
+        streams=[ImageStream(rows, image, form, channels), *further],
+        chunk=CHUNK,
+        cache="pictures",
+        work="decoding",
+        size=f": {counted(len(rows), 'image')}{takes}",
+        **{"noun": "image", **declared},
+    )
+
+
+def _itself(image: LabelledImage) -> LabelledImage:
+    return image
+
+
+@dataclass(frozen=True, eq=False)
+class ImageStream(Generic[Row]):
+    """The pixels and the size of the image of each row."""
+
+    rows: Sequence[Row]  # of the whole corpus: the content of their files decides a store
+    image: Callable[[Row], LabelledImage]
+    form: ImageForm
+    channels: Channels
+
+    @property
+    def types(self) -> Mapping[str, StreamType]:
+        """Pixels of 8 bits, and height and width."""
+        return {"pixels": pixel_stream(self.channels), "size": SIZE}
+
+    @property
+    def key(self) -> Mapping[str, object]:
+        """What decides the pixels."""
+        images = map(self.image, self.rows)
+        return {
+            "pictures": [image.content() for image in images if isinstance(image.source, Path)],
+            "size": [self.form.size, self.form.fit if self.form.size else ""],
+            "channels": self.channels,
+        }
+
+    def encode(self, rows: Sequence[Row], dropped: Counter[str]) -> Streams:
+        """Decode the images."""
+        return image_streams([*decode_all(map(self.image, rows), self.form, self.channels)])
+
+
+class FileStream(ImageStream[Row]):
+    """The bytes of the file of each image, and the size of the image."""
+
+    @property
+    def types(self) -> Mapping[str, StreamType]:
+        """Bytes, and height and width."""
+        return {"encoded": _BYTES, "size": SIZE}
+
+    @property
+    def key(self) -> Mapping[str, object]:
+        """What decides the pixels, and that they are not decoded."""
+        return {**super().key, "encoded": 1}
+
+    def encode(self, rows: Sequence[Row], dropped: Counter[str]) -> Streams:
+        """Read the files; each is decoded once, so that training finds none that cannot be."""
+
+        def read(row: Row) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
+            path = self.image(row).source
+            assert isinstance(path, Path)
+            data = read_bytes(path)
+            size = decode_in_form(data, str(path), self.form, self.channels).shape[:2]
+            return np.frombuffer(data, np.uint8), np.array([size], np.uint32)
+
+        with ThreadPoolExecutor(usable_cores(), "heedful-decoding") as threads:
+            data, sizes = zip(*threads.map(read, rows), strict=True)
+        return {"encoded": Ragged.of_arrays(data, _BYTES), "size": Ragged.of_arrays(sizes, SIZE)}
+
+
+def pixel_stream(channels: int) -> StreamType:
+    """Return the type of a stream whose items are pixels."""
+    return StreamType(np.dtype(np.uint8), (channels,))
+
+
+def image_streams(images: Sequence[Pixels], labels: Sequence[int | Sequence[int]] = ()) -> dict[str, Ragged]:
+    """Return images, at least one, as rows of streams: their pixels, sizes, and classes if these are given."""
+    channels = images[0].shape[2]
+    flat = [image.reshape(-1, channels) for image in images]
+    sizes = [np.array([image.shape[:2]], np.uint32) for image in images]
+    streams = {"pixels": Ragged.of_arrays(flat, pixel_stream(channels)), "size": Ragged.of_arrays(sizes, SIZE)}
+    rows = [[own] if isinstance(own, int) else own for own in labels]  # one class per image, or several
+    return {**streams, "label": Ragged.of(rows)} if rows else streams
+
+
+def decode_all(images: Iterable[LabelledImage], form: ImageForm, channels: Channels) -> Iterator[Pixels]:
+    """Yield the pixels of images in order, in the size that a model reads; all cores decode, a chunk at a time."""
+
+    def decode(image: LabelledImage) -> Pixels:
+        pixels = image.pixels(channels, form.max_pixels)
+        return pixels if form.size is None else fit_image(pixels, form.size, form.fit)
+
+    waiting = iter(images)
+    with ThreadPoolExecutor(usable_cores(), "heedful-decoding") as threads:  # decoding is outside of Python's lock
+        while chunk := list(islice(waiting, CHUNK)):
+            yield from threads.map(decode, chunk)
+
+
+def class_numbers(images: Sequence[LabelledImage], labels: tuple[str, ...], name: str) -> list[list[int]]:
+    """Return the true classes of images by number; `name` is that of their corpus."""
+    known = {label: number for number, label in enumerate(labels)}
+    for image in images:
+        unknown = next((label for label in image.labels if label not in known), None)
+        if unknown is not None:
+            raise UserError(
+                f"{image.where or name} has the label `{unknown}`, which is not a class of the model."
+                f"{suggestion(unknown, labels)}"
+            )
+    return [[known[label] for label in image.labels] for image in images]
