@@ -41,7 +41,7 @@ def command(
     study that was stopped continues when the same command is given again. --set applies to all variations; most
     studies need `--set data.folder=FOLDER`.
     """
-    from heedful.lab.study.shipped import find_study, shipped_studies, title_of
+    from heedful.lab.study.definition import find_study, shipped_studies, title_of
 
     if listed:
         shipped = shipped_studies()
@@ -58,8 +58,7 @@ def command(
     defined = read_study(path, set_ or (), _seeds(seeds))  # before torch is imported, so that mistakes show at once
     with StopRequest("Stopped: run the same command again to continue."):
         with messages.busy("loading PyTorch"):
-            from heedful.lab.study.fitting import cells_at_once
-            from heedful.lab.study.running import LOG, PAGE, StudyRun, rewrite_page, run_cells
+            from heedful.lab.study.running import LOG, PAGE, StudyRun, cells_at_once, rewrite_page, run_cells
 
         if page:
             rewrite_page(defined, folder)

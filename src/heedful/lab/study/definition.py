@@ -7,7 +7,7 @@ such cell gets one, with the name `base`.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field, ValidationError
 
 from heedful.base.errors import UserError, suggestion
+from heedful.base.files import user_faults
 from heedful.config.reading.load import flat, load_recipe, recipe_to_json
 from heedful.config.reading.recipe_file import read_recipe_file
 from heedful.config.reading.toml import toml_value
@@ -127,7 +128,9 @@ def read_study(path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] |
     names = [cell.name for cell in listed]
     if len(set(names)) < len(names):
         raise UserError(f"{path}: two cells have the name `{_first_repeated(names)}`: give one another name.")
-    _refuse_seeds(path, [*table.set, *overrides, *(text for cell in listed for text in cell.set)])
+    settings = [*table.set, *overrides, *(text for cell in listed for text in cell.set)]
+    if any(text.partition("=")[0].strip() == _SEED_KEY for text in settings):
+        raise UserError(f"{path}: `{_SEED_KEY}` is set, but a study has `seeds`: use that.")
     unchanged = _cell(path, table, CellTable(name=BASE), overrides)
     cells = [_cell(path, table, cell, overrides) for cell in listed]
     values = {cell.name: _values(path, cell, table) for cell in cells}
@@ -140,9 +143,16 @@ def read_study(path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] |
                 "cell another name."
             )
         cells, values, base = [unchanged, *cells], {BASE: base_values, **values}, BASE
-    _refuse_equal(path, values)
+    for number, (name, known) in enumerate(values.items()):
+        same = next((other for other, before in [*values.items()][:number] if before == known), None)
+        if same is not None:
+            raise UserError(f"{path}: the cells `{same}` and `{name}` are the same recipe: leave one of them out.")
+    slugs = [cell.slug for cell in cells]  # numbered where several cells have one in common
+    for number, cell in enumerate(cells):
+        earlier = slugs[:number].count(cell.slug)
+        cells[number] = replace(cell, slug=f"{cell.slug}.{earlier + 1}") if earlier else cell
     own = tuple(text for text in overrides if text.partition("=")[0].strip() not in _FREE)
-    return Study(path.stem, table, tuple(_with_own_slugs(cells)), base, values, own)
+    return Study(path.stem, table, tuple(cells), base, values, own)
 
 
 def first_difference(one: Mapping[str, Any], other: Mapping[str, Any]) -> str | None:
@@ -178,7 +188,10 @@ def _grid_cells(path: Path, grid: Mapping[str, Sequence[Any]]) -> Iterator[CellT
             raise UserError(f"{path}: `grid.{key}` is an empty list: give it values.")
     if not grid:
         return
-    short = {key: _short_name(key) for key in grid}
+    short = {}
+    for key in grid:
+        *before, last = key.split(".")
+        short[key] = f"{before[-1]} {last}" if before and last in _FULL_NAMES else last
     names = {key: key if list(short.values()).count(name) > 1 else name for key, name in short.items()}
     for values in product(*grid.values()):
         pairs = list(zip(grid, values, strict=True))
@@ -186,11 +199,6 @@ def _grid_cells(path: Path, grid: Mapping[str, Sequence[Any]]) -> Iterator[CellT
             name=", ".join(f"{names[key]} {_shown(value)}" for key, value in pairs),
             set=tuple(f"{key}={toml_value(value)}" for key, value in pairs),
         )
-
-
-def _short_name(key: str) -> str:
-    *before, last = key.split(".")
-    return f"{before[-1]} {last}" if before and last in _FULL_NAMES else last
 
 
 def _shown(value: Any) -> str:
@@ -203,65 +211,60 @@ def _cell(path: Path, table: StudyTable, cell: CellTable, overrides: Sequence[st
     name = cell.recipe or table.base
     beside = path.parent / name
     recipe = str(beside) if beside.is_file() else name
-    return StudyCell(cell.name, recipe, (*table.set, *cell.set, *overrides), cell.set, _slug(cell.name))
-
-
-def _slug(name: str) -> str:
-    return re.sub(r"[^\w.]+", "-", name).strip("-.").lower()[:60] or "cell"
-
-
-def _with_own_slugs(cells: Sequence[StudyCell]) -> Iterator[StudyCell]:
-    """Number the slugs that several cells have in common."""
-    taken: dict[str, int] = {}
-    for cell in cells:
-        taken[cell.slug] = taken.get(cell.slug, 0) + 1
-        number = taken[cell.slug]
-        slug = cell.slug if number == 1 else f"{cell.slug}.{number}"
-        yield StudyCell(cell.name, cell.recipe, cell.settings, cell.changes, slug)
-
-
-# --- checks ---------------------------------------------------------------------------------------------------------
+    slug = re.sub(r"[^\w.]+", "-", cell.name).strip("-.").lower()[:60] or "cell"
+    return StudyCell(cell.name, recipe, (*table.set, *cell.set, *overrides), cell.set, slug)
 
 
 def _values(path: Path, cell: StudyCell, table: StudyTable) -> dict[str, Any]:
     """Return the values of a cell's recipe by dotted key; refuse keys that it does not have, and what has no score."""
+    where = f"{path}, cell `{cell.name}`"
     try:
         recipe = cell.load(table.seeds[0])
     except UserError as error:
         first, *others = str(error).splitlines()
         more = f" (and {len(others)} more)" if others else ""
-        raise UserError(f"{path}, cell `{cell.name}`: {first.removeprefix('--set ')}{more}") from None
-    _check_scores(f"{path}, cell `{cell.name}`", recipe, table.metric)
-    return flat(recipe_to_json(recipe))
-
-
-def _check_scores(where: str, recipe: Recipe, metric: str | None) -> None:
-    """Refuse, before anything is trained, a recipe whose models could not be scored."""
+        raise UserError(f"{where}: {first.removeprefix('--set ')}{more}") from None
     if not recipe.data.test and not recipe.data.valid:
         raise UserError(
             f"{where}: the recipe has neither `data.test` nor `data.valid`, but a study scores its models: name one."
         )
     known = recipe.rules.scores
-    if metric is not None and metric not in known:
+    if table.metric is not None and table.metric not in known:
         raise UserError(
-            f"{where}: `metric` is `{metric}`, which a model that {recipe.rules.does} is not scored by."
-            f"{suggestion(metric, known)}"
+            f"{where}: `metric` is `{table.metric}`, which a model that {recipe.rules.does} is not scored by."
+            f"{suggestion(table.metric, known)}"
         )
-
-
-def _refuse_equal(path: Path, values: Mapping[str, Mapping[str, Any]]) -> None:
-    seen: list[tuple[str, Mapping[str, Any]]] = []
-    for name, known in values.items():
-        same = next((other for other, before in seen if before == known), None)
-        if same is not None:
-            raise UserError(f"{path}: the cells `{same}` and `{name}` are the same recipe: leave one of them out.")
-        seen.append((name, known))
-
-
-def _refuse_seeds(path: Path, settings: Sequence[str]) -> None:
-    if any(text.partition("=")[0].strip() == _SEED_KEY for text in settings):
-        raise UserError(f"{path}: `{_SEED_KEY}` is set, but a study has `seeds`: use that.")
+    return flat(recipe_to_json(recipe))
 
 
 def _first_repeated(values: Sequence[Any]) -> Any:
     return next(value for number, value in enumerate(values) if value in values[:number])
+
+
+# --- shipped studies ------------------------------------------------------------------------------------------------
+
+
+def shipped_studies() -> dict[str, Path]:
+    """Return the studies that ship with Heedful, by name: those of the repository, or of the installed package."""
+    package = Path(__file__).parents[2]
+    installed = package / "studies"
+    folder = installed if installed.is_dir() else package.parents[1] / "studies"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem)}
+
+
+def find_study(path_or_name: str) -> Path:
+    """Return the file of a study, given as a path or as the name of a shipped study."""
+    path, shipped = Path(path_or_name), shipped_studies()
+    with user_faults(path):
+        if path.exists():
+            return path
+    if path_or_name in shipped:
+        return shipped[path_or_name]
+    if path.name != path_or_name or path.suffix:
+        raise UserError(f"{path}: no such file.")
+    raise UserError(f"`{path_or_name}` is neither a file nor a shipped study.{suggestion(path_or_name, list(shipped))}")
+
+
+def title_of(path: Path) -> str:
+    """Return the heading of a study's page, without reading its recipes."""
+    return str(read_recipe_file(path).get("title", path.stem))

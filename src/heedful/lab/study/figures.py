@@ -16,6 +16,10 @@ from heedful.pages.charts.lines import Band, Series, line_chart
 _WIDTH: Final = 900
 _DEEPEST: Final = 1e4  # of what logarithmic axes show: the least peak, divided by this
 FEWEST: Final = 20  # sentences of a length that a chart shows; its table has all
+_KINDS: Final = ("query", "key", "value")
+_SEEN: Final = 0.002  # share of weights from which on a bin is shown
+_FEW: Final = 6  # histograms of a chart
+_SMALL_WIDTH, _SMALL_HEIGHT = 470, 330  # of charts in a grid
 _GREATEST: Final = 20.0  # of perplexities and losses that curves show, as a multiple of the least
 
 
@@ -25,10 +29,11 @@ def difference_chart(results: Mapping[str, Any]) -> str:
     if not tests:
         return ""
     label = score_label(results, results["metric"])
+    base = "the base" if results["base"] == BASE else f"the base ({results['base']})"
     return chart(
         interval_chart(
             {name: test["difference"] for name, test in tests.items()},
-            title=f"{label}: difference from {_base_in_words(results)}",
+            title=f"{label}: difference from {base}",
             intervals={n: (test["low"], test["high"]) for n, test in tests.items() if test.get("low") is not None},
             filled=[name for name, test in tests.items() if verdict(test) in ("better", "worse")],
             x_label=f"difference in {label}", width=_WIDTH,
@@ -41,14 +46,14 @@ def curve_charts(results: Mapping[str, Any]) -> Iterator[str]:
 
     A chart has at most as many cells as there are colours, and those of one figure have the same axes.
     """
-    metric = next((curve["metric"] for cell in results["cells"] for curve in cell["curves"]), None)
-    if metric is None:
+    curves = [curve for cell in results["cells"] for curve in cell["curves"]]
+    if not curves:
         return
-    of_metric = [name for name in (metric, *_others(results, metric)) if _has(results, "valid", name)]
-    shown = [*(("valid", name) for name in of_metric), ("train", "loss")]
-    if _differ(results, "learning_rate"):
-        shown.append(("train", "learning_rate"))
-    for part, name in shown:
+    metrics = dict.fromkeys((curves[0]["metric"], results["metric"]))
+    shown = [("valid", name) for name in metrics if any(name in curve["valid"] for curve in curves)]
+    rates = [cell["curves"][0]["train"].get("learning_rate") for cell in results["cells"] if cell["curves"]]
+    differ = any(rate != rates[0] for rate in rates)
+    for part, name in [*shown, ("train", "loss"), *([("train", "learning_rate")] if differ else [])]:
         yield from _curves(results, part, name)
 
 
@@ -83,16 +88,12 @@ def alignments(results: Mapping[str, Any]) -> str:
         if found["weights"] is None:
             drawn = f'<p class="name">{escape(cell["name"])}</p><p class="note">It has no attention to the source.</p>'
         else:
-            rows, columns = ([_shown(piece) for piece in found[side]] for side in ("target", "source"))
+            # Without the mark of a word's end, unless a piece is nothing else.
+            rows, columns = ([one.removesuffix("</w>") or one for one in found[side]] for side in ("target", "source"))
             drawn = heat_map(found["weights"], title=cell["name"], row_names=rows, column_names=columns, width=460)
         written = f"“{found['output']}”" if found["output"] else "It writes nothing."
         parts.append(f'<figure class="figure">{drawn}<figcaption class="note">{escape(written)}</figcaption></figure>')
     return f'<div class="grid">{"".join(parts)}</div>' if parts else ""
-
-
-def _shown(piece: str) -> str:
-    """Return a piece as a reader wants it: without the mark of a word's end, unless it is nothing else."""
-    return piece.removesuffix("</w>") or piece
 
 
 def chart(svg: str) -> str:
@@ -109,10 +110,6 @@ def common_range(values: Iterable[float], log: bool = False) -> tuple[float, flo
     steps = [factor * 10.0**power for power in range(-30, 31) for factor in (1, 2, 5)]
     low = max((step for step in steps if step <= axis.low * (1 + 1e-9)), default=axis.low)
     return low, min((step for step in steps if step >= axis.high * (1 - 1e-9)), default=axis.high)
-
-
-def _base_in_words(results: Mapping[str, Any]) -> str:
-    return "the base" if results["base"] == BASE else f"the base ({results['base']})"
 
 
 def _of(number: int, groups: Sequence[Any]) -> str:
@@ -173,7 +170,14 @@ def _curves(results: Mapping[str, Any], part: str, name: str) -> Iterator[str]:
 
 
 def _curve(cell: Mapping[str, Any], part: str, name: str) -> tuple[Series, Band | None]:
-    runs = [_points(curve[part], name) for curve in cell["curves"]]
+    runs = [
+        {
+            step: value
+            for step, value in zip(curve[part]["step"], curve[part].get(name, ()), strict=False)
+            if value is not None
+        }
+        for curve in cell["curves"]
+    ]
     steps = sorted(set.intersection(*(set(run) for run in runs))) if runs else []
     values = [[run[step] for run in runs] for step in steps]
     series = Series(cell["name"], steps, [mean(row) for row in values])
@@ -191,20 +195,103 @@ def _on_log_scale(name: str, values: Sequence[float], peaks: Sequence[float]) ->
     return name == "perplexity" or (name == "loss" and max(values) > _GREATEST * max(min(values), 0.1))
 
 
-def _points(curve: Mapping[str, Sequence[float | None]], name: str) -> dict[float, float]:
-    pairs = zip(curve["step"], curve.get(name, ()), strict=False)
-    return {step: value for step, value in pairs if step is not None and value is not None}
+# --- instruments ----------------------------------------------------------------------------------------------------
 
 
-def _others(results: Mapping[str, Any], metric: str) -> list[str]:
-    return [name for name in (results["metric"],) if name != metric]
+def instrument_charts(results: Mapping[str, Any]) -> str:
+    """Return the charts of all cells, those of one kind with the same axes; empty where nothing was recorded."""
+    cells = [cell for cell in results["cells"] if cell.get("instruments")]
+    return "".join([
+        _section("Changes of single weights", _in_grid(_all_histograms(cells))),
+        _section("Gradient norms by layer", "".join(map(chart, _layer_norms(cells)))),
+        _section("Queries and keys against values", _in_grid(_all_kinds(cells))),
+    ])  # fmt: skip
 
 
-def _differ(results: Mapping[str, Any], name: str) -> bool:
-    """Whether cells have other values of a training curve than the base."""
-    curves = [cell["curves"][0]["train"].get(name) for cell in results["cells"] if cell["curves"]]
-    return any(curve != curves[0] for curve in curves)
+def _section(title: str, inner: str) -> str:
+    return f"<h3>{title}</h3>\n{inner}" if inner else ""
 
 
-def _has(results: Mapping[str, Any], part: str, name: str) -> bool:
-    return any(name in curve[part] for cell in results["cells"] for curve in cell["curves"])
+def _in_grid(charts: Iterable[str]) -> str:
+    drawn = "".join(f"<div>{one}</div>" for one in charts)
+    return f'<div class="grid">{drawn}</div>' if drawn else ""
+
+
+def _all_histograms(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield how large the changes of single weights are, at some updates: a chart per cell."""
+    found = {}
+    for cell in cells:
+        records = [record for record in cell["instruments"] if record["histogram"]]
+        if len(records) > _FEW:  # evenly spaced, ends included
+            records = [records[round(place * (len(records) - 1) / (_FEW - 1))] for place in range(_FEW)]
+        found[cell["name"]] = [_histogram(record) for record in records]
+    points = [point for series in found.values() for one in series for point in zip(one.x, one.y, strict=True)]
+    seen = [x for x, share in points if share >= _SEEN]
+    for name, series in found.items():
+        if series:
+            yield line_chart(
+                series, title=name, x_label="change of a weight in one update", y_label="share of weights", log_x=True,
+                x_range=(min(seen), max(seen)) if seen else None,
+                y_range=common_range([0.0, *(share for _, share in points)]), width=_SMALL_WIDTH, height=_SMALL_HEIGHT,
+            )  # fmt: skip
+
+
+def _histogram(record: Mapping[str, Any]) -> Series:
+    found = record["histogram"]
+    total = found["zeros"] + sum(found["counts"])
+    middle = [10 ** (found["from"] + (place + 0.5) / found["per_decade"]) for place in range(len(found["counts"]))]
+    return Series(f"update {record['step']:,}", middle, [count / total for count in found["counts"]])
+
+
+def _layer_norms(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the gradient norm by layer at the first update that was measured: encoder and decoder, all cells."""
+    for stack in ("encoder", "decoder"):
+        series = []
+        for cell in cells:
+            norms = _norms_by_layer(cell["instruments"][0], stack)
+            if len(norms) > 1:
+                series.append(Series(cell["name"], [layer + 1 for layer in norms], list(norms.values())))
+        if series:
+            step, sizes = cells[0]["instruments"][0]["step"], [y for one in series for y in one.y]
+            yield line_chart(
+                series, title=f"Gradient norm by layer of the {stack}, update {step:,}", x_label="layer",
+                y_label="gradient norm", log_y=True, y_range=common_range(sizes, log=True),
+                width=_WIDTH, height=400,
+            )  # fmt: skip
+
+
+def _norms_by_layer(record: Mapping[str, Any], stack: str) -> dict[int, float]:
+    """Return the norm of the gradient of all weights of each layer."""
+    squares: dict[int, float] = {}
+    for layer, _, _, _, gradient, _ in record["parts"]:
+        name, _, number = layer.rpartition(".")
+        if name == stack and number.isdigit() and gradient is not None:
+            squares[int(number)] = squares.get(int(number), 0.0) + gradient**2
+    return {layer: math.sqrt(square) for layer, square in sorted(squares.items())}
+
+
+def _all_kinds(cells: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the gradients of queries, keys and values over the updates: their root mean squares in all layers."""
+    found = {}
+    for cell in cells:
+        series = []
+        for kind in _KINDS:
+            points = [(record["step"], size) for record in cell["instruments"] if (size := _typical(record, kind))]
+            if points:
+                series.append(Series(kind, [step for step, _ in points], [size for _, size in points]))
+        if series:
+            found[cell["name"]] = series
+    sizes = [size for series in found.values() for one in series for size in one.y]
+    for name, series in found.items():
+        yield line_chart(
+            series, title=name, x_label="update", y_label="gradient of a weight", log_x=True, log_y=True,
+            y_range=common_range(sizes, log=True), width=_SMALL_WIDTH, height=_SMALL_HEIGHT,
+        )  # fmt: skip
+
+
+def _typical(record: Mapping[str, Any], kind: str) -> float | None:
+    """Return the root mean square of the gradients of one kind of weights in self-attention, over all layers."""
+    rows = [(size, gradient) for _, one, size, _, gradient, _ in record["parts"] if one == kind]
+    if not rows or any(gradient is None for _, gradient in rows):
+        return None
+    return math.sqrt(sum(gradient**2 for _, gradient in rows) / sum(size for size, _ in rows))

@@ -9,8 +9,8 @@ from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.doctor.estimates.flops import count_parameters
 from heedful.doctor.estimates.plan import flop_per_update, plan_epoch
-from heedful.metrics.edits import first_variant
-from heedful.metrics.scores import ItemScores, Score, percent_of_sums
+from heedful.metrics.edits import Reference, first_variant
+from heedful.metrics.scores import Score, percent_of_sums
 from heedful.metrics.summed_metrics import METRICS, MetricName, Scoring, build_metric
 from heedful.runs.progress import recorded_instruments, recorded_metrics
 from heedful.runs.run import CHECKPOINTS
@@ -18,13 +18,11 @@ from heedful.tasks.loading import load
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.task import Evaluation, ScoresItems
 from heedful.tasks.table import find_task
-from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.training.checkpoints import seconds_trained
 from heedful.training.instruments.steps import PER_DECADE
 
 PERCENT: Final = "percent"  # name of the scoring of a mean of items
 _CURVES: Final = ("loss", "learning_rate", "gradient_norm")
-_LOWER: Final = ("loss", "perplexity", "ter", "wer", "per", "edit_distance")
 _MOST_PIECES: Final = 60  # of a sentence whose alignment is drawn
 
 
@@ -32,7 +30,14 @@ def measure(run: Path, metric: str | None, sentence: str = "", instruments: bool
     """Evaluate the model of a run on its first test corpus, and return all that a study's page shows of it."""
     loaded: Any = load(run)
     recipe: Recipe = loaded.recipe
-    evaluation = _evaluate(loaded, metric)
+    corpora = recipe.data.test or recipe.data.valid
+    if not corpora:
+        raise UserError(
+            "The recipe has neither `data.test` nor `data.valid`: a study scores its models on one of them."
+        )
+    more = "metric" in recipe.rules.evaluation_options and metric in METRICS and metric not in recipe.evaluate.metrics
+    options: dict[str, Any] = {"metric": [*recipe.evaluate.metrics, metric]} if more else {}
+    evaluation = find_task(recipe).evaluate(loaded, corpora[0], recipe.data.folder, options)
     scores = list(evaluation.scores())
     chosen = next((score for score in scores if metric in (None, score.name)), None)
     if chosen is None:
@@ -41,9 +46,9 @@ def measure(run: Path, metric: str | None, sentence: str = "", instruments: bool
     found: dict[str, Any] = {
         "metric": chosen.name,
         "labels": {score.name: score.label for score in scores},
-        "lower": [score.name for score in scores if score.name in _LOWER],
+        "lower": [score.name for score in scores if recipe.rules.metrics.get(score.name) == "lower"],
         "scores": {score.name: _value(score) for score in scores},
-        "items": _items(evaluation, chosen.name, recipe),
+        "items": _items(evaluation, chosen.name),
         "curves": _curves(run, recipe),
         "cost": _cost(run, loaded),
     }
@@ -62,47 +67,27 @@ def scoring_of(name: str) -> Scoring:
 # --- scores ---------------------------------------------------------------------------------------------------------
 
 
-def _evaluate(loaded: LoadedModel[Any], metric: str | None) -> Evaluation:
-    recipe = loaded.recipe
-    corpora = recipe.data.test or recipe.data.valid
-    if not corpora:
-        raise UserError(
-            "The recipe has neither `data.test` nor `data.valid`: a study scores its models on one of them."
-        )
-    more = recipe.rules.scored == "pairs" and metric in METRICS and metric not in recipe.evaluate.metrics
-    options: dict[str, Any] = {"metric": [*recipe.evaluate.metrics, metric]} if more else {}
-    return find_task(recipe).evaluate(loaded, corpora[0], recipe.data.folder, options)
-
-
 def _value(score: Score) -> float | None:
     value = 100 * score.value if score.unit == "percent" else score.value
     return value if math.isfinite(value) else None
 
 
-def _items(evaluation: Evaluation, metric: str, recipe: Recipe) -> dict[str, Any] | None:
+def _items(evaluation: Evaluation, metric: str) -> dict[str, Any] | None:
     """Return what each item adds to the sums of the score; None where it is not a score of sums over items."""
-    if isinstance(evaluation, TranslationEvaluation) and metric in METRICS:
-        lengths = [len(first_variant(reference).split()) for reference in evaluation.references]
-        built = build_metric(metric, evaluation.references, recipe.evaluate.bleu_tokenize, recipe.data.lowercase)
-        counts = built.counts(evaluation.translations)
-        return {
-            "scoring": metric, "lower": built.lower_is_better, "counts": _whole(counts.tolist()), "lengths": lengths
-        }  # fmt: skip
-    if not isinstance(evaluation, ScoresItems):
+    items = evaluation.item_scores() if isinstance(evaluation, ScoresItems) else None
+    score = next((one for one in items.scores if one.name == metric), None) if items else None
+    if not items or score is None:
         return None
-    items: ItemScores = evaluation.item_scores()
-    score = next((one for one in items.scores if one.name == metric and one.of_sums is percent_of_sums), None)
-    if score is None:
+    scoring = PERCENT if score.of_sums is percent_of_sums else metric
+    if scoring not in (PERCENT, *METRICS):
         return None
-    counts = score.counts()
-    return {
-        "scoring": PERCENT, "lower": False, "counts": _whole(counts.tolist()), "lengths": list(items.lengths)
-    }  # fmt: skip
-
-
-def _whole(rows: Sequence[Sequence[float]]) -> list[list[float]]:
-    """Write counts without decimals where they have none: half the size."""
-    return [[int(value) if value == int(value) else value for value in row] for row in rows]
+    # Counts without decimals where they have none: half the size.
+    counts = [[int(value) if value == int(value) else value for value in row] for row in score.counts().tolist()]
+    lengths = list(items.lengths)
+    if scoring != PERCENT:  # of texts: words are what spaces separate, whatever BLEU takes for a word
+        pairs = cast(Sequence[tuple[str, Reference]], items.items)
+        lengths = [len(first_variant(reference).split()) for _, reference in pairs]
+    return {"scoring": scoring, "lower": score.lower_is_better, "counts": counts, "lengths": lengths}
 
 
 # --- training -------------------------------------------------------------------------------------------------------
@@ -112,15 +97,12 @@ def _curves(run: Path, recipe: Recipe) -> dict[str, Any]:
     """Return the recorded metrics as lists: those of training, and those of validations."""
     train, valid = recorded_metrics(run, "train"), recorded_metrics(run, "valid")
     names = sorted({name for entry in valid for name in entry if name != "step" and not name.startswith("baseline_")})
-    return {
-        "metric": recipe.train.validation.metric,
-        "train": {"step": [entry["step"] for entry in train], **_columns(train, _CURVES)},
-        "valid": {"step": [entry["step"] for entry in valid], **_columns(valid, names)},
-    }
-
-
-def _columns(entries: Sequence[Mapping[str, Any]], names: Sequence[str]) -> dict[str, list[float | None]]:
-    return {name: [_short(entry.get(name)) for entry in entries] for name in names}
+    train_curves, valid_curves = (
+        {"step": [entry["step"] for entry in entries]}
+        | {name: [_short(entry.get(name)) for entry in entries] for name in of_entries}
+        for entries, of_entries in ((train, _CURVES), (valid, names))
+    )
+    return {"metric": recipe.train.validation.metric, "train": train_curves, "valid": valid_curves}
 
 
 def _short(value: Any) -> float | None:

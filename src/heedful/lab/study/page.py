@@ -1,10 +1,16 @@
 """A study's page: one file that needs nothing but itself, made from the study's results alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from heedful.lab.study.figures import FEWEST, alignments, curve_charts, difference_chart, length_chart
-from heedful.lab.study.instrument_figures import instrument_charts
+from heedful.lab.study.figures import (
+    FEWEST,
+    alignments,
+    curve_charts,
+    difference_chart,
+    instrument_charts,
+    length_chart,
+)
 from heedful.lab.study.tables import change_table, cost_table, failures, key_table, score_table
 from heedful.pages.charts.drawing import escape
 from heedful.pages.html import static_page
@@ -36,17 +42,49 @@ ul.set { columns: 24rem 2; margin: .5rem 0 1.25rem; }
 def study_page(results: Mapping[str, Any]) -> str:
     """Return the page of a study's results."""
     words = results["study"]
+    conclusion = "".join(
+        f'<p class="conclusion">{escape(paragraph)}</p>\n'
+        for paragraph in words["conclusion"].strip().split("\n\n")
+        if paragraph
+    )
     sections = [
-        _section("What was found", _conclusion(words["conclusion"])),
-        _section("Scores", _scores(results)),
+        _section("What was found", conclusion),
+        _scores(results),
         _section("Failed or not ready", failures(results)),
-        _section("By length", _lengths(results)),
-        _section("One sentence", _sentence(results)),
-        _section("Updates and gradients", _instruments(results)),
-        _section("Curves", _curves(results)),
-        _section("Costs", _costs(results)),
+        _section(
+            "By length",
+            length_chart(results),
+            f"The chart leaves out lengths of which there are fewer than {FEWEST} sentences; the table has all.",
+        ),
+        _section(
+            "One sentence",
+            alignments(results),
+            f"“{words['sentence']}”, translated by each model of the first seed: rows are what it writes, columns what "
+            "it reads; each row shows where it looks.",
+        ),
+        _section(
+            "Updates and gradients",
+            instrument_charts(results),
+            "Measured in the first seed of each cell. Weights that an update left as they were are in no bin. "
+            "A gradient norm is that of all weights of a layer; queries, keys and values are those of self-attention.",
+        ),
+        _section(
+            "Curves",
+            "".join(curve_charts(results)),
+            "Means over seeds; the band is between the lowest and the highest seed." if len(words["seeds"]) > 1 else "",
+        ),
+        _costs(results),
         _section("Recipes", _recipes(results)),
-        _section("How it was measured", _method(results)),
+        _section(
+            "How it was measured",
+            _note(
+                f"Each cell was trained with the seeds {', '.join(map(str, words['seeds']))} and evaluated on the "
+                "first test corpus of its recipe. Significance: paired bootstrap (Koehn 2004) and paired randomisation "
+                "(Riezler and Maxwell 2005) on the same test sentences, and Welch's test over seeds where there are "
+                "several; a cell differs if all of them say so after Holm's correction and the interval excludes 0. "
+                f"Heedful {results['heedful']}."
+            ),
+        ),
     ]
     return static_page(
         words["title"] or results["name"],
@@ -58,14 +96,10 @@ def study_page(results: Mapping[str, Any]) -> str:
     )
 
 
-def _section(title: str, inner: str) -> str:
-    return f'<section>\n<div class="head"><h2>{escape(title)}</h2></div>\n{inner}\n</section>\n' if inner else ""
-
-
-def _conclusion(text: str) -> str:
-    return "".join(
-        f'<p class="conclusion">{escape(paragraph)}</p>\n' for paragraph in text.strip().split("\n\n") if paragraph
-    )
+def _section(title: str, inner: str, note: str = "") -> str:
+    """Return a section, with a note before what it has; empty where it has nothing."""
+    head = f'<div class="head"><h2>{escape(title)}</h2></div>'
+    return f"<section>\n{head}\n{_note(note) if note else ''}{inner}\n</section>\n" if inner else ""
 
 
 def _note(text: str) -> str:
@@ -74,85 +108,40 @@ def _note(text: str) -> str:
 
 def _scores(results: Mapping[str, Any]) -> str:
     if results["metric"] is None:
-        return _note("No cell is ready yet.")
+        return _section("Scores", _note("No cell is ready yet."))
     seeds = len(results["study"]["seeds"])
-    if seeds > 1:
-        said = f"Means of {seeds} seeds with their 95% intervals. The difference from the base has its 95% interval "
-        said += "over test sentences and seeds. "
-    else:
-        said = "One seed per cell. The difference from the base has its 95% interval over test sentences: what other "
-        said += "seeds would change is not known. "
-    said += (
+    note = (
+        f"Means of {seeds} seeds with their 95% intervals. The difference from the base has its 95% interval over test "
+        "sentences and seeds. "
+        if seeds > 1
+        else "One seed per cell. The difference from the base has its 95% interval over test sentences: what other "
+        "seeds would change is not known. "
+    )
+    note += (
         "p is the largest p-value of all tests, adjusted for the number of cells. A cell is called better or worse, "
         "and its dot is filled, where p is below 0.05 and the interval excludes 0."
     )
-    return _note(said) + score_table(results) + difference_chart(results)
-
-
-def _lengths(results: Mapping[str, Any]) -> str:
-    drawn = length_chart(results)
-    note = f"The chart leaves out lengths of which there are fewer than {FEWEST} sentences; the table has all."
-    return _note(note) + drawn if drawn else ""
-
-
-def _sentence(results: Mapping[str, Any]) -> str:
-    drawn = alignments(results)
-    note = f"“{results['study']['sentence']}”, translated by each model of the first seed: rows are what it writes, "
-    return _note(note + "columns what it reads; each row shows where it looks.") + drawn if drawn else ""
-
-
-def _instruments(results: Mapping[str, Any]) -> str:
-    drawn = instrument_charts(results)
-    note = (
-        "Measured in the first seed of each cell. Weights that an update left as they were are in no bin. "
-        "A gradient norm is that of all weights of a layer; queries, keys and values are those of self-attention."
-    )
-    return _note(note) + drawn if drawn else ""
-
-
-def _curves(results: Mapping[str, Any]) -> str:
-    several = len(results["study"]["seeds"]) > 1
-    note = _note("Means over seeds; the band is between the lowest and the highest seed.") if several else ""
-    drawn = "".join(curve_charts(results))
-    return note + drawn if drawn else ""
+    return _section("Scores", score_table(results) + difference_chart(results), note)
 
 
 def _costs(results: Mapping[str, Any]) -> str:
-    if results["metric"] is None:
-        return ""
-    note = (
-        "Operations are those of all matrix products of the training. Times are those of runs side by side"
-        f"{_machine(results['machine'] or {})}: they depend on how many ran at once."
-    )
-    return _note(note) + cost_table(results)
-
-
-def _machine(machine: Mapping[str, Any]) -> str:
-    """Return the device in words, after a blank; empty where it is not known."""
+    machine = results["machine"] or {}
     cores = f"{machine['cores']} cores" if machine.get("cores") else ""
     parts = [part for part in (machine.get("gpu"), machine.get("cpu"), cores) if part]
-    return f" on {', '.join(parts)}" if parts else ""
+    note = (
+        "Operations are those of all matrix products of the training. Times are those of runs side by side"
+        f"{' on ' if parts else ''}{', '.join(parts)}: they depend on how many ran at once."
+    )
+    return _section("Costs", "" if results["metric"] is None else cost_table(results), note)
 
 
 def _recipes(results: Mapping[str, Any]) -> str:
     base = f"<p>The base is <code>{escape(results['study']['base'])}</code>"
-    shared, given = _settings(results["study"]["set"]), _settings(results.get("overrides", ()))
-    settings = f", in all cells with:</p>{shared}" if shared else ".</p>"
-    overridden = f"<p>Overridden in all cells by the command line:</p>{given}" if given else ""
+    shared, given = (
+        "".join(f"<li><code>{escape(one)}</code></li>" for one in settings)
+        for settings in (results["study"]["set"], results.get("overrides", ()))
+    )
+    settings = f', in all cells with:</p><ul class="set">{shared}</ul>' if shared else ".</p>"
+    overridden = f'<p>Overridden in all cells by the command line:</p><ul class="set">{given}</ul>' if given else ""
     keys = f"<details><summary>All keys that differ</summary>{key_table(results)}</details>"
     return base + settings + overridden + change_table(results) + keys
-
-
-def _settings(settings: Sequence[str]) -> str:
-    items = "".join(f"<li><code>{escape(one)}</code></li>" for one in settings)
-    return f'<ul class="set">{items}</ul>' if items else ""
-
-
-def _method(results: Mapping[str, Any]) -> str:
-    seeds = ", ".join(map(str, results["study"]["seeds"]))
-    return _note(
-        f"Each cell was trained with the seeds {seeds} and evaluated on the first test corpus of its recipe. "
-        "Significance: paired bootstrap (Koehn 2004) and paired randomisation (Riezler and Maxwell 2005) on the same "
-        "test sentences, and Welch's test over seeds where there are several; a cell differs if all of them say so "
-        f"after Holm's correction and the interval excludes 0. Heedful {results['heedful']}."
-    )

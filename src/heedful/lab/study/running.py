@@ -13,20 +13,28 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+import torch
+
 from heedful.base.cores import usable_cores
+from heedful.base.devices import choose_device
 from heedful.base.errors import UserError, by_caller
-from heedful.base.files import read_json, write_bytes
+from heedful.base.files import read_bytes, read_json, write_bytes
+from heedful.doctor.estimates.memory import measure_memory
 from heedful.lab.study.cell import CellJob, begin_cell, found_in
 from heedful.lab.study.definition import Study, StudyCell, first_difference
 from heedful.lab.study.page import study_page
 from heedful.lab.study.side_by_side import Task, run_side_by_side
 from heedful.lab.study.summary import results_json, summarise, to_csv
+from heedful.tasks.table import find_task
 
 RESULTS: Final = "study.json"
 TABLE: Final = "study.csv"
 PAGE: Final = "study.html"
 CELLS: Final = "cells"
 LOG: Final = "log.txt"
+GIB: Final = 1 << 30
+TEMPORARY: Final = 1.5  # a step's memory, temporary tensors included, as a multiple of what it keeps
+OF_PROCESS: Final = {"cuda": 1.5 * GIB, "cpu": 1.0 * GIB}  # what a process takes besides that
 _NEVER: Final = 10.0 * 365 * 24 * 3600  # a study has no time limit of its own
 
 Ready = Callable[[Task, str | None], None]
@@ -48,9 +56,12 @@ class StudyRun:
         waiting, total = self.waiting(), len(self.study.cells) * len(self.study.seeds)
         if len(waiting) < total:
             self.say(f"{total - len(waiting)} of {total} runs are ready in {self.folder}")
+        tasks, by_name = [], {}
         for cell, seed in waiting:
-            begin_cell(self.cell_folder(cell, seed), self.job(cell, seed))
-        by_name = {_name(cell, seed): (cell, seed) for cell, seed in waiting}
+            folder, name = self.cell_folder(cell, seed), f"{cell.name}, seed {seed}"
+            begin_cell(folder, self.job(cell, seed))
+            tasks.append(Task(name, [sys.executable, "-m", "heedful.lab.study.cell", str(folder)], folder / LOG))
+            by_name[name] = cell, seed
         self.write(tested=False)  # from here on, the folder is known to be this study's
         ended = total - len(waiting)
 
@@ -58,12 +69,15 @@ class StudyRun:
             nonlocal ended
             ended += 1
             cell, seed = by_name[task.name]
+            found = self.found(cell, seed) or {"scores": {}, "metric": None}
+            score = found["scores"].get(found["metric"])
+            outcome = failure or ("ready" if score is None else f"{found['labels'][found['metric']]} {score:.2f}")
             if failure is not None:
                 self.failed.setdefault(cell.name, {})[seed] = failure
-            self.say(f"{ended} of {total}: {task.name}: {failure or self._told(cell, seed)}")
+            self.say(f"{ended} of {total}: {task.name}: {outcome}")
             self.write(tested=False)
 
-        launch([self._task(cell, seed) for cell, seed in waiting], ready)
+        launch(tasks, ready)
         return self.write()
 
     def waiting(self) -> list[tuple[StudyCell, int]]:
@@ -100,15 +114,6 @@ class StudyRun:
     def cell_folder(self, cell: StudyCell, seed: int) -> Path:
         """Return the folder of a cell with a seed."""
         return self.folder / CELLS / f"{cell.slug}-{seed}"
-
-    def _task(self, cell: StudyCell, seed: int) -> Task:
-        folder = self.cell_folder(cell, seed)
-        return Task(_name(cell, seed), [sys.executable, "-m", "heedful.lab.study.cell", str(folder)], folder / LOG)
-
-    def _told(self, cell: StudyCell, seed: int) -> str:
-        found = self.found(cell, seed) or {}
-        score = found["scores"].get(found["metric"]) if found else None
-        return "ready" if score is None else f"{found['labels'][found['metric']]} {score:.2f}"
 
 
 def run_cells(jobs: int) -> Launch:
@@ -159,5 +164,56 @@ def refuse_other_study(folder: Path, study: Study) -> None:
             )
 
 
-def _name(cell: StudyCell, seed: int) -> str:
-    return f"{cell.name}, seed {seed}"
+# --- memory ---------------------------------------------------------------------------------------------------------
+
+
+def cells_at_once(study: Study, say: Say = lambda line: None) -> int:
+    """Return how many cells fit on the device at once; refuse a study of which one cell alone does not fit.
+
+    At most one cell per core runs: a process keeps a core busy, on a GPU too.
+    """
+    device = choose_device(study.cells[0].load(study.seeds[0]).train.device)
+    say(f"measuring the memory of {len(study.cells)} cells")
+    needed: dict[str, float] = {}
+    for cell in study.cells:
+        try:
+            needed[cell.name] = memory_of(cell, study.seeds[0], device)
+        except UserError as error:  # its data is read here
+            raise UserError(f"{study.name}, cell `{cell.name}`: {error}") from None
+    name = max(needed, key=lambda name: needed[name])
+    free = free_memory(device)
+    if free is None:
+        return 1
+    if needed[name] > free:
+        raise UserError(
+            f"{study.name}: the cell `{name}` needs about {needed[name] / GIB:.1f} GiB of memory, but {device.type} "
+            f"has {free / GIB:.1f} GiB free: lower `data.batch_tokens`, or make its model smaller."
+        )
+    return max(1, min(usable_cores(), int(free // needed[name])))
+
+
+def memory_of(cell: StudyCell, seed: int, device: torch.device) -> float:
+    """Return about how many bytes the process of a cell needs on the device."""
+    recipe = cell.load(seed)
+    task = find_task(recipe)
+    prepared = task.prepare(recipe, None, lambda line: None)
+    memory = measure_memory(
+        recipe,
+        prepared.vocabularies,
+        task.objective(recipe, prepared),
+        task.feed(recipe, prepared),
+        torch.device("cpu"),
+        torch.bfloat16 if device.type == "cuda" else torch.float32,
+    )
+    return TEMPORARY * (memory.total or 0) + OF_PROCESS[device.type]
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Return how many bytes are free on a device; None where the system does not say."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    try:
+        lines = read_bytes(Path("/proc/meminfo")).decode().splitlines()
+        return 1024 * int(next(line for line in lines if line.startswith("MemAvailable")).split()[1])
+    except (UserError, StopIteration, ValueError):
+        return None

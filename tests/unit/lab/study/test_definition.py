@@ -6,8 +6,7 @@ import pytest
 
 from heedful.base.errors import UserError
 from heedful.config.tasks import TASKS
-from heedful.lab.study.definition import Study, read_study
-from heedful.lab.study.shipped import find_study, shipped_studies, title_of
+from heedful.lab.study.definition import Study, find_study, read_study, shipped_studies, title_of
 
 BASE = "multi30k-en-de-lc"
 

@@ -16,7 +16,7 @@ from heedful.base.errors import HeedfulError, UserError
 from heedful.base.files import write_bytes
 from heedful.cli.main import run as run_command
 from heedful.lab.study import cell as cells
-from heedful.lab.study import fitting, running
+from heedful.lab.study import running
 from heedful.lab.study.definition import Study, StudyCell, read_study
 from heedful.lab.study.figures import curve_charts, length_chart
 from heedful.lab.study.measuring import measure
@@ -293,24 +293,24 @@ def test_a_cell_whose_data_cannot_be_read_is_named_before_anything_is_trained(
     def missing(cell: StudyCell, seed: int, device: torch.device) -> float:
         raise UserError("a.en: no such file.")
 
-    monkeypatch.setattr(fitting, "memory_of", missing)
+    monkeypatch.setattr(running, "memory_of", missing)
     with pytest.raises(UserError, match=r"^mine, cell `base`: a\.en: no such file\.$"):
-        fitting.cells_at_once(read_study(home / MINE))
+        running.cells_at_once(read_study(home / MINE))
 
 
 def test_a_device_too_small_for_one_cell_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study: Study = read_study(home / MINE)
-    monkeypatch.setattr(fitting, "free_memory", lambda device: 1 << 28)
+    monkeypatch.setattr(running, "free_memory", lambda device: 1 << 28)
     with pytest.raises(UserError) as refused:
-        fitting.cells_at_once(study)
+        running.cells_at_once(study)
     assert str(refused.value) == (
         "mine: the cell `wide` needs about 1.0 GiB of memory, but cpu has 0.2 GiB free: lower `data.batch_tokens`, or "
         "make its model smaller."
     )
-    monkeypatch.setattr(fitting, "free_memory", lambda device: 5 << 29)  # 2.5 GiB
-    monkeypatch.setattr(fitting, "usable_cores", lambda: 16)
-    assert fitting.cells_at_once(study) == 2
-    assert (fitting.free_memory(torch.device("cpu")) or 1) > 0
+    monkeypatch.setattr(running, "free_memory", lambda device: 5 << 29)  # 2.5 GiB
+    monkeypatch.setattr(running, "usable_cores", lambda: 16)
+    assert running.cells_at_once(study) == 2
+    assert (running.free_memory(torch.device("cpu")) or 1) > 0
 
 
 def test_the_command_lists_runs_and_refuses(home: Path, capsys: pytest.CaptureFixture[str]) -> None:

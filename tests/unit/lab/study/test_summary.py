@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from heedful.lab.study.statistics import adjust, by_length, compare_with_base, spread_of, student_t
+from heedful.lab.study.summary import adjust, by_length, compare_with_base, spread_of, student_t
 from heedful.metrics.significance import SAMPLES
 
 
