@@ -57,7 +57,7 @@ def compare_models(request: ComparisonRequest) -> tuple[Comparison, str]:
         if set(described[model][1].labels) != set(classes):
             raise UserError(f"{model} has other classes than {first}: only models with the same ones can be compared.")
     names = _metric_names(request.metrics, rules, len(classes))
-    title, score = (_documents if rules.scored == "texts" else _evaluations)(request, described)
+    title, score = (_documents if rules.scored == "texts" else _evaluations)(request, described, names)
     items: dict[str, ItemScores] = {}
     for model in described:
         items[model] = score(model)
@@ -68,7 +68,7 @@ def compare_models(request: ComparisonRequest) -> tuple[Comparison, str]:
         [ScoredRun(name, items[name]) for name in request.a],
         [ScoredRun(name, items[name]) for name in request.b],
         names,
-        shown_by=names[0],
+        shown_by="chrf" if "chrf" in [score.name for score in items[first].scores] else names[0],
         samples=request.samples,
         seed=request.seed,
         examples=request.examples,
@@ -118,9 +118,12 @@ def _refuse_other_items(
 # --- scores per item ----------------------------------------------------------------------------------------------
 
 
-def _evaluations(request: ComparisonRequest, described: Described) -> tuple[str, ScoreModel]:
+def _evaluations(request: ComparisonRequest, described: Described, names: Sequence[str]) -> tuple[str, ScoreModel]:
     """Return the name of a test set with the same content for all models, and how a model is evaluated on it."""
     first = request.models[0]
+    options = dict(request.options)
+    if "metric" in described[first][0].rules.evaluation_options:
+        options["metric"] = names
     tests: dict[str, tuple[AnyCorpus, str]]
     if isinstance(request.given, SentenceFiles):
         tests = dict.fromkeys(described, (request.given.corpus(), ""))
@@ -144,14 +147,14 @@ def _evaluations(request: ComparisonRequest, described: Described) -> tuple[str,
         corpus, folder = tests[model]
         request.say(f"{model}: evaluating {corpus.title}")
         loaded = load(model, request.device, request.precision)
-        evaluation = find_task(loaded.recipe).evaluate(loaded, corpus, folder, request.options, request.show)
+        evaluation = find_task(loaded.recipe).evaluate(loaded, corpus, folder, options, request.show)
         assert isinstance(evaluation, ScoresItems), f"{loaded.recipe.rules.name} has metrics, but no items"
         return evaluation.item_scores()
 
     return tests[first][0].title, evaluate
 
 
-def _documents(request: ComparisonRequest, described: Described) -> tuple[str, ScoreModel]:
+def _documents(request: ComparisonRequest, described: Described, names: Sequence[str]) -> tuple[str, ScoreModel]:
     """Return the name of a test set of the same documents for all models, and how a model scores them."""
     read: dict[str, list[str]] = {}
     for model, (recipe, _) in described.items():

@@ -43,10 +43,10 @@ def compare(
     (`split` and `corpus` choose which), or `sources`, which need `references`: a text for each, or a list of several.
     `metrics` are "bleu", "chrf", "ter", "exact_match", "edit_distance", "per" and "wer"; the first decides. Language
     models are compared by how well they predict the documents that their recipes share; their metrics are
-    "bits_per_byte" and "word_perplexity". Parsers ("f1", "exact_match", "precision", "recall"), taggers ("f1",
-    "accuracy"), classifiers ("accuracy", "f1") and readers ("exact_match", "f1") are compared by their evaluations on
-    the corpus that their recipes share. `samples`, `seed` and `examples` are the draws of the tests and the number of
-    sentences shown.
+    "bits_per_byte" and "word_perplexity". Captioners (by the metrics of translators), parsers ("f1", "exact_match",
+    "precision", "recall"), taggers ("f1", "accuracy"), classifiers ("accuracy", "f1") and readers ("exact_match", "f1")
+    are compared by their evaluations on the corpus that their recipes share. `samples`, `seed` and `examples` are the
+    draws of the tests and the number of sentences shown.
     """
     check_whole("samples", samples, least=100)
     runs_a, runs_b = _runs(a, "a"), _runs(b, "b")

@@ -85,47 +85,35 @@ def build_metric(
     numbers = {len(variants_of(reference)) for reference in references}
     settings = f"nrefs:{numbers.pop() if len(numbers) == 1 else 'var'}|case:{'lc' if lowercase else 'mixed'}"
 
-    def cased(text: str) -> str:
-        return text.lower() if lowercase else text
+    def cased(texts: Sequence[str]) -> list[str]:
+        return [text.lower() if lowercase else text for text in texts]
 
-    true = [tuple(map(cased, variants_of(reference))) for reference in references]
+    true = [tuple(cased(variants_of(reference))) for reference in references]
 
-    def edits(outputs: Sequence[str], split: Callable[[str], Sequence[str]]) -> Floats:
-        return count_edits(list(map(cased, outputs)), true, split)
+    def summed(label: str, scores: Scoring, unit: str, counts: Callable[[Sequence[str]], Floats]) -> SummedMetric:
+        signature = f"{settings}|unit:{unit}"
+        return SummedMetric(label, scores, name != "exact_match", signature, lambda outputs: counts(cased(outputs)))
 
+    def edits_per_output(outputs: Sequence[str]) -> Floats:
+        edits = count_edits(outputs, true, CHARACTERS)[:, 0]
+        return np.stack([edits, np.ones_like(edits)], axis=1)
+
+    def wrong_outputs(outputs: Sequence[str]) -> Floats:
+        right = count_right(outputs, true, WORDS)
+        return np.stack([right[:, 1] - right[:, 0], right[:, 1]], axis=1)
+
+    edits_of_words = partial(count_edits, references=true, split=WORDS)
     match name:
         case "exact_match":
-            return SummedMetric(
-                "exact match",
-                lambda sums: 100 * mean_of_sums(sums),
-                False,
-                f"{settings}|unit:output",
-                lambda outputs: count_right(list(map(cased, outputs)), true),
-            )
+            right = partial(count_right, references=true)
+            return summed("exact match", lambda sums: 100 * mean_of_sums(sums), "output", right)
         case "edit_distance":
-            return SummedMetric(
-                "edit distance",
-                mean_of_sums,
-                True,
-                f"{settings}|unit:character",
-                lambda outputs: _per_output(edits(outputs, CHARACTERS)),
-            )
+            return summed("edit distance", mean_of_sums, "character", edits_per_output)
         case "per":
-            return SummedMetric(
-                "PER", rate_of_sums, True, f"{settings}|unit:symbol", lambda outputs: edits(outputs, WORDS)
-            )
+            return summed("PER", rate_of_sums, "symbol", edits_of_words)
         case "wer":
-            if not one_word:
-                return SummedMetric(
-                    "WER", rate_of_sums, True, f"{settings}|unit:word", lambda outputs: edits(outputs, WORDS)
-                )
-            return SummedMetric(
-                "WER",
-                rate_of_sums,
-                True,
-                f"{settings}|unit:output",
-                lambda outputs: _wrong(count_right(list(map(cased, outputs)), true, WORDS)),
-            )
+            by_output = ("output", wrong_outputs) if one_word else ("word", edits_of_words)
+            return summed("WER", rate_of_sums, *by_output)
         case _:
             assert_never(name)
 
@@ -135,16 +123,6 @@ def _from_sacrebleu(name: str, scores: Scoring, metric: Metric, lower_is_better:
         return np.array(metric._extract_corpus_statistics(outputs, None), dtype=np.float64)
 
     return SummedMetric(name, scores, lower_is_better, str(metric.get_signature().format()), counts)
-
-
-def _per_output(counts: Floats) -> Floats:
-    """Replace the lengths of references by 1 each."""
-    return np.stack([counts[:, 0], np.ones(len(counts))], axis=1)
-
-
-def _wrong(right: Floats) -> Floats:
-    """Count wrong outputs instead of right ones."""
-    return np.stack([right[:, 1] - right[:, 0], right[:, 1]], axis=1)
 
 
 def word_splitter(bleu_tokenize: str = "13a") -> Callable[[str], list[str]]:

@@ -2,19 +2,21 @@
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 import torch
 from PIL import Image
 
+import heedful
 from heedful.cli.main import run
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.builtin.scenes import scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.bundle import write_description, write_weights
+from heedful.models.bundle import read_description, write_description, write_weights
 from heedful.models.from_recipe.network import build_network
 
 
@@ -167,3 +169,23 @@ def test_the_doctor_counts_patches_and_tokens_apart(tmp_path: Path, capsys: pyte
     assert re.search(r"batch       4 captions, \d+ text tokens and 64 patches\n", shown)
     assert re.search(r"its largest input has \d+ patches or tokens\n", shown)
     assert re.search(r"vocabulary  \d+ pieces\n", shown)
+
+
+def test_captioners_are_compared_image_by_image(model: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    other = shutil.copytree(model, tmp_path / "other")
+    recipe, vocabularies = read_description(other)
+    torch.manual_seed(2)
+    write_weights(other, build_network(recipe.model, vocabularies))
+    metrics = ["--metric", "chrf", "--metric", "wer"]
+    assert run(["compare", str(model), str(other), "--samples", "100", "--device", "cpu", "--json", *metrics]) == 0
+    found = json.loads(capfd.readouterr().out)
+    assert (found["sentences"], found["unit"], found["lengths_of"]) == (3, "image", "reference")
+    for result, name in zip(found["metrics"], ("chrf", "wer"), strict=True):
+        for side, folder in (("a", model), ("b", other)):
+            (evaluation,) = heedful.evaluate(folder, device="cpu", metrics=["chrf", "wer"]).values()
+            scores = {score.name: score.value for score in evaluation.scores()}
+            assert result[side]["mean"] == pytest.approx(scores[name])
+    assert found["metrics"][1]["lower_is_better"]
+    for example in (*found["better_a"], *found["better_b"]):
+        assert example["score"]["metric"] == "chrF"
+        assert example["a"] != example["b"]

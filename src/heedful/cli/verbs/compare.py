@@ -32,9 +32,9 @@ def command(
         typer.Option(
             "--metric",
             metavar="NAME",
-            help="bleu, chrf, ter, exact_match, edit_distance, per, wer; language models: bits_per_byte, "
-            "word_perplexity; parsers: f1, exact_match, precision, recall; taggers and classifiers: accuracy, f1; "
-            "readers: exact_match, f1; repeatable, the first decides.",
+            help="Translators and captioners: bleu, chrf, ter, exact_match, edit_distance, per, wer; language models: "
+            "bits_per_byte, word_perplexity; parsers: f1, exact_match, precision, recall; taggers and classifiers: "
+            "accuracy, f1; readers: exact_match, f1; repeatable, the first decides.",
         ),
     ] = None,
     source: Annotated[
@@ -84,8 +84,8 @@ def command(
     A side is called better if paired bootstrap and approximate randomisation both give p < 0.05, the 95% interval of
     the difference excludes zero and, with several runs on both sides, Welch's t-test over the runs gives p < 0.05.
 
-    Language models are compared by how well they predict the documents of the test set of their recipes. Parsers,
-    taggers, classifiers and readers are compared by their evaluations, sentence by sentence: parsers by labelled F1.
+    Language models are compared by how well they predict the documents of the test set of their recipes. Captioners,
+    parsers, taggers, classifiers and readers are compared by their evaluations, item by item: parsers by labelled F1.
     """
     check_output(output)
     from heedful.cli.reports.comparison import json_of, text_of

@@ -55,6 +55,7 @@ CAPTION: Final = TaskRules(
     vocabularies=("text",),
     more_sides=("patches",),
     own_tokenizers=False,
+    compared_by=("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer"),
     searches=True,
     start_keys=("images",),
     own_keys=("data.images", "train.augmentation"),
