@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Final
 
 from heedful.base.columns import align_columns, one_line
-from heedful.lab.compare import Bucket, Comparison, Example, MetricComparison, ScorePair, SideName
+from heedful.lab.compare import Bucket, Comparison, Example, MetricComparison, SideName
 
 _METRICS_ABREAST: Final = 2  # what 80 columns hold
 
@@ -30,25 +30,25 @@ def text_of(found: Comparison, sentences: str) -> str:
 def statement(found: Comparison) -> str:
     """Return the outcome in plain words: the first metric decides, the others are reported."""
     first, *others = found.metrics
-    over = f"over {found.sentences:,} {found.unit}s and {_runs(len(found.a), len(found.b))}"
+    a, b = len(found.a), len(found.b)
+    per_side = "one run per side" if a == 1 else f"{a} runs per side"
+    runs = per_side if a == b else f"{a} {'run' if a == 1 else 'runs'} of A, {b} of B"
+    over = f"over {found.sentences:,} {found.unit}s and {runs}"
     if first.better:
-        sign = 1 if first.better == "B" else -1
-        outcome = f"{first.better} is better than {_other(first.better)}: {_figures(first, sign)}, {over}."
+        sign, other = (1, "A") if first.better == "B" else (-1, "B")
+        outcome = f"{first.better} is better than {other}: {_figures(first, sign)}, {over}."
     else:
         outcome = f"No real difference: {_figures(first, 1)}, {over}: these data cannot tell A from B."
-    return " ".join([outcome, *(_echo(other, first) for other in others)])
-
-
-# --- the statement ------------------------------------------------------------------------------------------------
+    for result in others:
+        finds = f"finds {result.better} better" if result.better else "finds no real difference"
+        outcome += f" {result.metric} {'agrees' if result.better == first.better else finds}."
+    return outcome
 
 
 def _figures(result: MetricComparison, sign: int) -> str:
     low, high = sorted((sign * result.bootstrap.low, sign * result.bootstrap.high))
-    ps = [
-        f"{_p(result.bootstrap.p)} by bootstrap",
-        f"{_p(result.p_randomisation)} by randomisation",
-        *([f"{_p(result.welch.p)} by Welch's t-test over the runs"] if result.welch else []),
-    ]
+    ps = [f"{_p(result.bootstrap.p)} by bootstrap", f"{_p(result.p_randomisation)} by randomisation"]
+    ps += [f"{_p(result.welch.p)} by Welch's t-test over the runs"] if result.welch else []
     lower = "; lower is better" if result.lower_is_better else ""
     return (
         f"{sign * result.difference:+.2f} {result.metric} (95% interval {low:+.2f} to {high:+.2f}{lower}), "
@@ -56,27 +56,13 @@ def _figures(result: MetricComparison, sign: int) -> str:
     )
 
 
-def _runs(a: int, b: int) -> str:
-    if a != b:
-        return f"{a} {'run' if a == 1 else 'runs'} of A, {b} of B"
-    return "one run per side" if a == 1 else f"{a} runs per side"
-
-
-def _echo(result: MetricComparison, first: MetricComparison) -> str:
-    if result.better == first.better:
-        return f"{result.metric} agrees."
-    return f"{result.metric} {f'finds {result.better} better' if result.better else 'finds no real difference'}."
-
-
-def _other(side: SideName) -> SideName:
-    return "A" if side == "B" else "B"
-
-
 # --- blocks -------------------------------------------------------------------------------------------------------
 
 
 def _blocks(found: Comparison, sentences: str) -> Iterator[str]:
-    yield _head(found, sentences)
+    sides = [_wrapped(", ".join(names), label) for label, names in (("A  ", found.a), ("B  ", found.b))]
+    how = f"{found.sentences:,} {found.unit}s of {sentences}; {found.samples:,} draws per test, seed {found.seed}"
+    yield "\n".join([*sides, _wrapped(how)])
     yield _scores(found.metrics)
     if max(len(found.a), len(found.b)) > 1:
         yield _each_run(found.metrics)
@@ -90,12 +76,6 @@ def _blocks(found: Comparison, sentences: str) -> Iterator[str]:
     yield from _examples(found.better_a, "A", found)
     yield from _examples(found.better_b, "B", found)
     yield _wrapped(statement(found))
-
-
-def _head(found: Comparison, sentences: str) -> str:
-    sides = [_wrapped(", ".join(names), label) for label, names in (("A  ", found.a), ("B  ", found.b))]
-    how = f"{found.sentences:,} {found.unit}s of {sentences}; {found.samples:,} draws per test, seed {found.seed}"
-    return "\n".join([*sides, _wrapped(how)])
 
 
 def _scores(metrics: Sequence[MetricComparison]) -> str:
@@ -124,14 +104,11 @@ def _buckets(buckets: Sequence[Bucket], some: slice, of: str, size: str) -> str:
     metrics = [pair.metric for pair in buckets[0].scores[some]] if buckets else []
     rows = [[of, size] + [cell for metric in metrics for cell in (f"{metric} A", "B", "B - A")]]
     for bucket in buckets:
-        rows.append(
-            [bucket.span.label, f"{bucket.size:,}"] + [cell for pair in bucket.scores[some] for cell in _cells(pair)]
-        )
+        row = [bucket.span.label, f"{bucket.size:,}"]
+        for pair in bucket.scores[some]:
+            row += [f"{pair.a:.2f}", f"{pair.b:.2f}", f"{pair.b - pair.a:+.2f}"]
+        rows.append(row)
     return _lines(rows)
-
-
-def _cells(pair: ScorePair) -> tuple[str, str, str]:
-    return f"{pair.a:.2f}", f"{pair.b:.2f}", f"{pair.b - pair.a:+.2f}"
 
 
 def _examples(examples: Sequence[Example], better: SideName, found: Comparison) -> Iterator[str]:

@@ -20,8 +20,10 @@ def score_table(results: Mapping[str, Any]) -> str:
     ]  # fmt: skip
     rows = []
     for cell in results["cells"]:
+        ready, missing = len(cell["seeds"]), len(cell["failed"]) + len(cell["waiting"])
+        seeds = f" <small>{ready} of {ready + missing} seeds</small>" if ready and missing else ""
         rows.append([
-            f"<b>{escape(cell['name'])}</b>{_ready(cell)}", spread_text(cell["scores"].get(metric)),
+            f"<b>{escape(cell['name'])}</b>{seeds}", spread_text(cell["scores"].get(metric)),
             *_against(cell, results), *(spread_text(cell["scores"].get(name)) for name in others),
         ])  # fmt: skip
     return table(head, rows, "Scores")
@@ -42,7 +44,11 @@ def cost_table(results: Mapping[str, Any]) -> str:
 
 def change_table(results: Mapping[str, Any]) -> str:
     """Return what each cell changes in the base recipe."""
-    rows = [[f"<b>{escape(cell['name'])}</b>", _changes(cell)] for cell in results["cells"]]
+    rows = []
+    for cell in results["cells"]:
+        changes = [*([f"recipe {cell['recipe']}"] if cell["recipe"] else []), *cell["changes"]]
+        lines = "<br>".join(f"<code>{escape(change)}</code>" for change in changes)
+        rows.append([f"<b>{escape(cell['name'])}</b>", lines or "nothing: it is the base"])
     return table(["cell", "what it changes"], rows, "Changes")
 
 
@@ -53,10 +59,12 @@ def key_table(results: Mapping[str, Any]) -> str:
     differing = {key: row for key, row in values.items() if any(value != row[0] for value in row)}
     names = [cell["name"] for cell in results["cells"]]
     base = names.index(results["base"])
-    rows = [[f"<code>{escape(key)}</code>", *(_value(value, row[base]) for value in row)]
-            for key, row in differing.items()]  # fmt: skip
-    head = ["key", *names]
-    return table(head, rows, "Keys that differ")
+    rows = []
+    for key, row in differing.items():
+        cells = [_NONE if value is None else escape(shown(value)) for value in row]
+        set_off = [text if value == row[base] else f"<b>{text}</b>" for value, text in zip(row, cells, strict=True)]
+        rows.append([f"<code>{escape(key)}</code>", *set_off])
+    return table(["key", *names], rows, "Keys that differ")
 
 
 def failures(results: Mapping[str, Any]) -> str:
@@ -97,9 +105,9 @@ def _against(cell: Mapping[str, Any], results: Mapping[str, Any]) -> list[str]:
     if test is None:
         return [_NONE, _NONE, "failed" if cell["failed"] and not cell["seeds"] else ""]
     interval = f" [{test['low']:+.2f}, {test['high']:+.2f}]" if test.get("low") is not None else ""
-    difference = f"{test['difference']:+.2f}{interval}"
     adjusted = test["p_adjusted"]
-    return [difference, _NONE if adjusted is None else _p(adjusted), verdict(test)]
+    p = _NONE if adjusted is None else "< 0.001" if adjusted < 0.001 else f"{adjusted:.3f}"
+    return [f"{test['difference']:+.2f}{interval}", p, verdict(test)]
 
 
 def verdict(test: Mapping[str, Any]) -> str:
@@ -110,22 +118,6 @@ def verdict(test: Mapping[str, Any]) -> str:
     if test["p_adjusted"] >= LEVEL or within:
         return "no clear difference"
     return "worse" if (test["difference"] > 0) == test["lower"] else "better"
-
-
-def _changes(cell: Mapping[str, Any]) -> str:
-    changes = [*([f"recipe {cell['recipe']}"] if cell["recipe"] else []), *cell["changes"]]
-    return "<br>".join(f"<code>{escape(change)}</code>" for change in changes) or "nothing: it is the base"
-
-
-def _ready(cell: Mapping[str, Any]) -> str:
-    """Return how many seeds a cell's figures are of, where some are missing."""
-    ready, missing = len(cell["seeds"]), len(cell["failed"]) + len(cell["waiting"])
-    return f" <small>{ready} of {ready + missing} seeds</small>" if ready and missing else ""
-
-
-def _value(value: Any, of_base: Any) -> str:
-    said = _NONE if value is None else escape(shown(value))
-    return said if value == of_base else f"<b>{said}</b>"
 
 
 def score_label(results: Mapping[str, Any], name: str) -> str:
@@ -140,10 +132,6 @@ def spread_text(spread: Mapping[str, Any] | None) -> str:
     if spread["low"] is None:
         return f"{spread['mean']:.2f}"
     return f"{spread['mean']:.2f} <small>± {(spread['high'] - spread['low']) / 2:.2f}</small>"
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _whole(value: float | None) -> str:
