@@ -1,6 +1,6 @@
 """The kinds of findings of the doctor: what each says, what to do, and from which fraction it is serious."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -9,6 +9,7 @@ Part = Literal["train", "valid", "test", "tokens", "run"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("problem", "warning", "note")  # most severe first
 
 ANY: Final = 0.0  # one case is enough
+_LISTED: Final = 5  # names per finding
 NEVER: Final = 2.0  # a fraction that is never reached
 
 
@@ -46,6 +47,11 @@ class FindingKind:
         if share >= self.warning:
             return "warning"
         return "note" if share >= self.note else None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first few of the names that a finding is about."""
+    return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
 
 
 CHARACTER_KINDS: Final[Mapping[str, FindingKind]] = {

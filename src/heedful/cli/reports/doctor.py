@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from itertools import islice
 from typing import Final
@@ -12,7 +12,7 @@ from heedful.cli.messages import warn
 from heedful.config.recipe import Recipe
 from heedful.doctor.at_start import warnings_at_start
 from heedful.doctor.estimates.memory import Memory
-from heedful.doctor.examination import Corpus, ImageReport, Report, RunPlan, Time
+from heedful.doctor.examination import ImageReport, Report, RunPlan, Time
 from heedful.doctor.findings import Finding
 from heedful.doctor.token_statistics import Histogram, TokenStatistics
 from heedful.runs.progress import duration
@@ -32,10 +32,7 @@ def json_of(report: Report | ImageReport) -> str:
 
 def text_of(report: Report) -> str:
     """Return the report as text of at most 80 columns, findings first."""
-    lines = [] if report.findings else ["Nothing unusual was found."]
-    for finding in report.findings:
-        lines += _finding(finding)
-    lines += ["", *_corpora(report.corpora)]
+    lines = _findings_and_corpora(report)
     lines += ["", "Pieces", *_pieces(report.pieces)]
     lines += ["", "Run", *_run(report.run)]
     lines += ["", "Memory of the largest micro-batch", *_memory(report.memory, report.time)]
@@ -45,10 +42,7 @@ def text_of(report: Report) -> str:
 
 def text_of_images(report: ImageReport) -> str:
     """Return the report on images as text of at most 80 columns, findings first."""
-    lines = [] if report.findings else ["Nothing unusual was found."]
-    for finding in report.findings:
-        lines += _finding(finding)
-    lines += ["", *_corpora(report.corpora)]
+    lines = _findings_and_corpora(report)
     if report.classes:
         parts = list(dict.fromkeys(part for counts in report.classes.values() for part in counts))
         rows = [
@@ -69,9 +63,12 @@ def tell_warnings(recipe: Recipe, name: str) -> None:
         warn(line)
 
 
-def _corpora(corpora: Iterable[Corpus]) -> list[str]:
-    lines = ["Corpora"]
-    for corpus in corpora:
+def _findings_and_corpora(report: Report | ImageReport) -> list[str]:
+    lines = [] if report.findings else ["Nothing unusual was found."]
+    for finding in report.findings:
+        lines += _finding(finding)
+    lines += ["", "Corpora"]
+    for corpus in report.corpora:
         lines += _wrapped(
             f"{corpus.rows:>11,} {corpus.unit}  {corpus.name}", _row(corpus.part, ""), " " * (_LABEL + 19)
         )

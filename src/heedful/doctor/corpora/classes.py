@@ -11,7 +11,7 @@ from heedful.data.corpora.tagged import TaggedText, read_tagged
 from heedful.data.text_form import TextForm
 from heedful.doctor.corpora.corpus_lint import LintedCorpus
 from heedful.doctor.corpora.rows import Labels
-from heedful.doctor.findings import Finding, Part
+from heedful.doctor.findings import Finding, Part, listed
 
 _RARE: Final = 5  # texts: a class with fewer is hardly learned
 SMALL: Final = 50  # texts or images: a corpus with fewer is a trial, in which every class is rare
@@ -72,14 +72,12 @@ def _doubled(train: Sequence[LintedCorpus], counts: Counter[str], name: str, fil
         spelled["".join(label.casefold().replace("_", " ").split())].append(label)
     groups = [group for group in spelled.values() if len(group) > 1]
     if groups:
-        listed = ", ".join(
-            " and ".join(f"`{label}` ({counts[label]:,})" for label in group) for group in groups[:_SHOWN]
-        )
+        names = [" and ".join(f"`{label}` ({counts[label]:,})" for label in group) for group in groups]
         yield Finding(
             "warning",
             "doubled_classes",
             "train",
-            f"labels differ only in case or spaces: {listed}{', …' if len(groups) > _SHOWN else ''}",
+            f"labels differ only in case or spaces: {listed(names)}",
             "Each is a class of its own: write them alike.",
             name,
             file,
@@ -96,12 +94,12 @@ def rare_classes(
     rare: Sequence[tuple[int, str]], name: str, noun: str, file: str = "", lines: tuple[int, ...] = ()
 ) -> Finding:
     """Return the finding of rare classes, of what `noun` names."""
-    listed = ", ".join(f"`{label}` ({count})" for count, label in rare[:_SHOWN])
+    names = [f"`{label}` ({count})" for count, label in rare]
     return Finding(
         "warning",
         "rare_classes",
         "train",
-        f"classes with fewer than {_RARE} {noun}s: {listed}{', …' if len(rare) > _SHOWN else ''}",
+        f"classes with fewer than {_RARE} {noun}s: {listed(names)}",
         f"They are hardly learned: collect more {noun}s, join them with another class, or remove them.",
         name,
         file,
@@ -131,12 +129,11 @@ def _of_other_part(part: Part, corpora: Sequence[LintedCorpus], known: Counter[s
     name, file = ", ".join(corpus.name for corpus in corpora), ", ".join(_files(corpora))
     unknown = sorted(counts.keys() - known.keys())
     if unknown:
-        listed = ", ".join(f"`{label}`" for label in unknown[:_SHOWN])
         yield Finding(
             "problem",
             "unknown_classes",
             part,
-            f"labels that no training {noun} has: {listed}{', …' if len(unknown) > _SHOWN else ''}",
+            f"labels that no training {noun} has: {listed([f'`{label}`' for label in unknown])}",
             f"Correct them, remove these {noun}s, or add such {noun}s to `data.train`.",
             name,
             file,
@@ -174,14 +171,11 @@ def find_forbidden_labels(
 def _forbidden(corpus: LintedCorpus, wrong: Sequence[tuple[TaggedText, Forbidden]], scheme: SchemeName) -> Finding:
     text, found = wrong[0]
     lines = tuple(text.lines[found.index] for text, found in wrong[:_SHOWN] if text.lines)
-    return Finding(
+    return corpus.finding(
         "warning",
         "forbidden_labels",
-        corpus.part,
         f"sentences whose labels {scheme} forbids: {len(wrong):,} of {len(corpus):,}; the first: {found.reason}",
         "They are learned as they are, and scores read such a label as the start of a span: correct them.",
-        corpus.name,
-        ", ".join(corpus.corpus.files()),
         count=len(wrong),
         lines=lines,
         example=" ".join(f"{word}/{label}" for word, label in zip(text.words[:8], text.labels, strict=False)),

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from heedful.data.corpora.pairs import Pair
 from heedful.doctor.corpora.aligned_sides import SideWords, blocks, find_shift
 from heedful.doctor.corpora.rows import Labels, Row, RowForm, form_of, read_rows, split_labels
 from heedful.doctor.corpora.text_faults import WIDTH, excerpt, find_header, find_odd_characters
-from heedful.doctor.findings import Finding, FindingKind, Part
+from heedful.doctor.findings import Finding, FindingKind, Part, Severity
 
 Hashes = NDArray[np.uint64]
 Lengths = NDArray[np.int32]
@@ -80,6 +80,10 @@ class LintedCorpus:
     def name(self) -> str:
         """The name of the corpus in messages."""
         return self.corpus.title
+
+    def finding(self, severity: Severity, kind: str, what: str, advice: str, **more: Any) -> Finding:
+        """Make a finding about the whole corpus, with its name and its files."""
+        return Finding(severity, kind, self.part, what, advice, self.name, ", ".join(self.corpus.files()), **more)
 
 
 def lint_corpus(

@@ -101,14 +101,11 @@ def _find_answer_problems(train: Sequence[LintedCorpus], folder: str, most: int 
         questions = [asked for asked in islice(read_questions(linted.corpus, folder), most) if asked.answers]
         guessed = [asked for asked in questions if asked.ambiguous]
         if guessed:
-            yield Finding(
+            yield linted.finding(
                 "warning" if len(guessed) >= _AMBIGUOUS * len(questions) else "note",
                 "ambiguous_answers",
-                linted.part,
                 f"{len(guessed):,} of {len(questions):,} answers occur several times in their text",
                 "The first occurrence is learned: give the position in characters (`start`) where another is meant.",
-                linted.name,
-                ", ".join(linted.corpus.files()),
                 count=len(guessed),
                 of=len(questions),
                 lines=tuple(asked.line for asked in guessed[:5] if asked.line),

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -27,14 +27,13 @@ from heedful.data.images.decoding import Channels, Size, is_image_name
 from heedful.data.images.questions.reading import read_asked_images
 from heedful.data.images.reading import LabelledImage, images_in, read_images
 from heedful.doctor.corpora.classes import SMALL, find_dominant_class, find_rare_classes, rare_classes
-from heedful.doctor.findings import Finding, FindingKind, Part
+from heedful.doctor.findings import Finding, FindingKind, Part, Severity, listed
 
 _CHUNK: Final = 256  # images that are decoded together
 _EXPECTED: Final = 5.0  # images of a class that another part should have, if it has none
 _FLAT: Final = 2.0  # standard deviation of the brightness, of 255: less is nothing to see
 _STRETCHED: Final = 2.0  # factor between the proportions of an image and those it is resized to
 _OTHER_LIGHT: Final = 3.0  # standard deviations between the brightness of two parts
-_SHOWN: Final = 5  # names of classes per finding
 
 KINDS: Final[Mapping[str, FindingKind]] = {
     "flat": FindingKind(
@@ -99,6 +98,10 @@ class CheckedImages:
 
     def __len__(self) -> int:
         return len(self.seen) + len(self.unreadable)
+
+    def finding(self, severity: Severity, kind: str, what: str, advice: str, **more: Any) -> Finding:
+        """Make a finding about the corpus."""
+        return Finding(severity, kind, self.part, what, advice, self.name, **more)
 
     @property
     def labels(self) -> Counter[str]:
@@ -198,35 +201,28 @@ def _decoded(images: Iterable[LabelledImage], channels: Channels, max_pixels: in
 def _of_corpus(one: CheckedImages, recipe: Recipe) -> Iterator[Finding]:
     """Find what is wrong with single images."""
     if one.unreadable:
-        yield Finding(
+        yield one.finding(
             "problem" if one.part != "test" else "warning",
             "unreadable_images",
-            one.part,
             f"images that cannot be decoded: {len(one.unreadable):,} of {len(one):,}",
             "Training refuses them: copy or download them again, or remove them.",
-            one.name,
             count=len(one.unreadable),
             example=one.unreadable[0],
         )
     if one.empty_classes:
-        listed = ", ".join(f"`{name}`" for name in one.empty_classes[:_SHOWN])
-        yield Finding(
+        yield one.finding(
             "warning",
             "empty_classes",
-            one.part,
-            f"folders of classes without an image: {listed}{', …' if len(one.empty_classes) > _SHOWN else ''}",
+            f"folders of classes without an image: {listed([f'`{name}`' for name in one.empty_classes])}",
             "They are no classes of the model: put images (.png, .jpg or .webp) into them, or remove them.",
-            one.name,
             count=len(one.empty_classes),
         )
     if one.loose:
-        yield Finding(
+        yield one.finding(
             "warning",
             "loose_images",
-            one.part,
             f"images in no folder of a class: {len(one.loose):,}",
             "They are left out, as they have no label: move them into the folders of their classes.",
-            one.name,
             count=len(one.loose),
             example=one.loose[0],
         )
@@ -250,13 +246,11 @@ def _finding(one: CheckedImages, kind: str, rows: Sequence[Seen], other: str = "
     known = KINDS[kind]
     severity = known.severity(len(rows) / max(1, len(one))) if rows else None
     if severity is not None:
-        yield Finding(
+        yield one.finding(
             severity,
             kind,
-            one.part,
             f"{known.what.format(other=other)}: {len(rows):,} of {len(one):,}",
             known.advice.format(other=other),
-            one.name,
             count=len(rows),
             example=rows[0].image.where,
             of=len(one),
@@ -306,24 +300,23 @@ def _of_other_part(part: Part, corpora: Sequence[CheckedImages], known: Counter[
     name = ", ".join(one.name for one in corpora)
     unknown = sorted(counts.keys() - known.keys())
     if unknown:
-        listed = ", ".join(f"`{label}`" for label in unknown[:_SHOWN])
         yield Finding(
             "problem",
             "unknown_classes",
             part,
-            f"labels that no training image has: {listed}{', …' if len(unknown) > _SHOWN else ''}",
+            f"labels that no training image has: {listed([f'`{label}`' for label in unknown])}",
             "The model cannot predict them: correct the labels, or add training images with them.",
             name,
             count=len(unknown),
         )
     missing = [label for label, count in known.items() if label not in counts and count / total * size >= _EXPECTED]
     if missing:
-        listed = ", ".join(f"`{label}` ({known[label]:,} in train)" for label in missing[:_SHOWN])
+        names = [f"`{label}` ({known[label]:,} in train)" for label in missing]
         yield Finding(
             "warning",
             "missing_classes",
             part,
-            f"classes without an image: {listed}{', …' if len(missing) > _SHOWN else ''}",
+            f"classes without an image: {listed(names)}",
             "Scores say nothing about them: draw this part from the same images as the training data.",
             name,
             count=len(missing),

@@ -95,13 +95,12 @@ def _count(recipe: Recipe, linted: LintedCorpus) -> _Documents:
 
 
 def _of_documents(linted: LintedCorpus, found: _Documents, pairs_wanted: bool) -> Iterator[Finding]:
-    how, files = getattr(linted.corpus, "documents", "row"), ", ".join(linted.corpus.files())
+    how = getattr(linted.corpus, "documents", "row")
     if found.count == 1 and found.sentences > 1 and linted.whole and (pairs_wanted or how == "heading"):
         separator = {"blank_line": "a blank line", "heading": 'a heading such as " = Title = "'}.get(how, "a line end")
-        yield Finding(
+        yield linted.finding(
             "problem" if pairs_wanted else "warning",
             "one_document",
-            linted.part,
             f"the whole text is one document: {separator} never separates two",
             "Separate documents, set `documents` to what separates them"
             + (
@@ -109,19 +108,14 @@ def _of_documents(linted: LintedCorpus, found: _Documents, pairs_wanted: bool) -
                 if pairs_wanted
                 else "."
             ),
-            linted.name,
-            files,
         )
     elif pairs_wanted and found.count and found.lone >= _LONE * found.count:
-        yield Finding(
+        yield linted.finding(
             "problem" if found.lone == found.count else "warning",
             "lone_sentences",
-            linted.part,
             f"documents of one sentence: {found.lone:,} of {found.count:,} ({found.lone / found.count:.2%})",
             "Next-sentence prediction needs several: keep the sentences of a document together, or set "
             "`model.next_sentence = false`.",
-            linted.name,
-            files,
             count=found.lone,
         )
 
@@ -129,17 +123,14 @@ def _of_documents(linted: LintedCorpus, found: _Documents, pairs_wanted: bool) -
 def _of_sentences(linted: LintedCorpus, found: _Documents, max_length: int) -> Iterator[Finding]:
     if found.sentences and found.too_long >= _TOO_LONG * found.sentences:
         by_line = getattr(linted.corpus, "sentences", "split") == "line"
-        yield Finding(
+        yield linted.finding(
             "warning",
             "long_sentences",
-            linted.part,
             f"sentences with more words than `data.max_length` ({max_length:,}) has tokens: {found.too_long:,} of "
             f"{found.sentences:,} ({found.too_long / found.sentences:.2%})",
             'Lines are whole documents: set `sentences = "split"` and `documents = "line"`.'
             if by_line
             else "Raise `data.max_length`, or add punctuation at which sentences can be split.",
-            linted.name,
-            ", ".join(linted.corpus.files()),
             count=found.too_long,
         )
 
@@ -154,13 +145,10 @@ def _wrapped(linted: LintedCorpus) -> Iterator[Finding]:
     ended = sum(line.endswith(_ENDS) for line in lines)
     narrow = _NARROW[0] <= usual and longest <= _NARROW[1] and np.percentile(lengths, 90) - usual < 0.2 * usual
     if narrow and ended < _WRAPPED * len(lines):
-        yield Finding(
+        yield linted.finding(
             "warning",
             "wrapped",
-            linted.part,
             f"lines end in the middle of sentences: only {ended:,} of {len(lines):,} end with a sentence, and none has "
             f"more than {longest} characters",
             "The text is wrapped: join the lines of each paragraph, as a sentence never goes beyond its line.",
-            linted.name,
-            ", ".join(linted.corpus.files()),
         )
