@@ -118,6 +118,18 @@ class Group:
         return {name: known[name].check(name, value) for name, value in taken.items() if value not in (None, [])}
 
 
+TestSourceOption = Annotated[
+    str | None,
+    typer.Option("--source", metavar="FILE", help="Sentences to translate, tag or parse, or texts to classify."),
+]
+TestTargetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--target",
+        metavar="FILE",
+        help="Their references, labels or trees; repeatable for several references of each sentence.",
+    ),
+]
 RawOption = Annotated[bool, declared(SearchOptions, "raw")]
 ToOption = Annotated[str | None, declared(SearchOptions, "to", metavar="LANGUAGE")]
 DecodingOptions = Annotated[DecodeOptions, Group(DecodeOptions, "Decoding (defaults: those of the recipe)")]

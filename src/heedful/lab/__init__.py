@@ -1,1 +1,1 @@
-"""Tools around models: checks before training (doctor), and significance tests between systems (compare)."""
+"""Tools around models: test sets, significance tests between systems (compare), and studies of many runs."""

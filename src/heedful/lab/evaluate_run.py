@@ -9,7 +9,7 @@ from heedful.base.errors import UserError
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.corpora.files import check_files
 from heedful.metrics.buckets import rows_by_length
-from heedful.metrics.scores import ItemScore, ItemScores, Score, finite_scores, macro_f1_of_sums
+from heedful.metrics.scores import ItemScore, ItemScores, finite_scores, macro_f1_of_sums
 from heedful.models.bundle import WEIGHTS, read_recipe
 from heedful.pages.report.test_sets import CorpusScore, EvaluatedCorpus, ItemReport, LengthGroup, ScoredItem
 from heedful.tasks.loading import load
@@ -54,7 +54,10 @@ def evaluate_run(
         values = finite_scores(scores)
         found.append(
             EvaluatedCorpus(
-                corpus.name or str(place), corpus.title, [_shown(score, values[score.name]) for score in scores], items
+                corpus.name or str(place),
+                corpus.title,
+                [CorpusScore(one.name, one.label, values[one.name], one.show(), one.note) for one in scores],
+                items,
             )
         )
     return found
@@ -113,7 +116,3 @@ def _by_length(items: ItemScores) -> list[LengthGroup]:
         )
         for span, rows in rows_by_length(items.lengths)
     ]
-
-
-def _shown(score: Score, value: float | None) -> CorpusScore:
-    return CorpusScore(score.name, score.label, value, score.show(), score.note)

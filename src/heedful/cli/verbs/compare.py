@@ -13,6 +13,8 @@ from heedful.cli.options import (
     DeviceOption,
     OutputOption,
     PrecisionOption,
+    TestSourceOption,
+    TestTargetOption,
     ToOption,
     with_option_groups,
 )
@@ -37,18 +39,8 @@ def command(
             "accuracy, f1; readers: exact_match, f1; repeatable, the first decides.",
         ),
     ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="FILE", help="Sentences to translate, tag or parse, or texts to classify."),
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            metavar="FILE",
-            help="Their references, labels or trees; repeatable for several references of each sentence.",
-        ),
-    ] = None,
+    source: TestSourceOption = None,
+    target: TestTargetOption = None,
     to: ToOption = None,
     split: Annotated[
         Literal["valid", "test"] | None,

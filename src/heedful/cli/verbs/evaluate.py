@@ -17,6 +17,8 @@ from heedful.cli.options import (
     PrecisionOption,
     RawOption,
     TermsOption,
+    TestSourceOption,
+    TestTargetOption,
     ToOption,
     WithOption,
     WordOptions,
@@ -39,18 +41,8 @@ def command(
             help="Folders of models; several, such as seeds of one recipe, also give means and deviations.",
         ),
     ],
-    source: Annotated[
-        str | None,
-        typer.Option("--source", metavar="FILE", help="Sentences to translate, tag or parse, or texts to classify."),
-    ] = None,
-    target: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--target",
-            metavar="FILE",
-            help="Their references, labels or trees; repeatable for several references of each sentence.",
-        ),
-    ] = None,
+    source: TestSourceOption = None,
+    target: TestTargetOption = None,
     metric: Annotated[
         list[str] | None,
         typer.Option(

@@ -47,11 +47,6 @@ class CellJob:
         """Return it as JSON values."""
         return {**asdict(self), "settings": list(self.settings)}
 
-    @classmethod
-    def from_json(cls, value: Any) -> "CellJob":
-        """Return what `to_json` wrote."""
-        return cls(**{**value, "settings": tuple(value["settings"])})
-
 
 def begin_cell(folder: Path, job: CellJob) -> None:
     """Write down what a cell's process is to do."""
@@ -70,14 +65,15 @@ def found_in(folder: Path, job: CellJob) -> dict[str, Any] | None:
 
 def run_cell(folder: Path, console: Console | None = None) -> None:
     """Train and measure the cell of a folder."""
-    job, run = CellJob.from_json(read_json(folder / SPECIFICATION)), folder / RUN
+    known: Any = read_json(folder / SPECIFICATION)
+    job, run = CellJob(**{**known, "settings": tuple(known["settings"])}), folder / RUN
     recipe = load_recipe(job.recipe, job.settings)
     if run.exists() and last_checkpoint(run / CHECKPOINTS) is None:
         remove_folder(run)  # killed before its first checkpoint
     train(recipe_of_run(run, recipe, resume=True), run, resume=True, console=console)
     measured = measure(run, job.metric, job.sentence, job.instruments)
-    known = {"job": job.to_json(), "machine": machine(), **measured}
-    write_bytes(folder / FOUND, json.dumps(known, ensure_ascii=False, allow_nan=False).encode())
+    found = {"job": job.to_json(), "machine": machine(), **measured}
+    write_bytes(folder / FOUND, json.dumps(found, ensure_ascii=False, allow_nan=False).encode())
 
 
 def _measured(job: Mapping[str, Any]) -> dict[str, Any]:
@@ -86,21 +82,16 @@ def _measured(job: Mapping[str, Any]) -> dict[str, Any]:
     return {**job, "settings": settings}
 
 
-def _end_with_parent() -> None:
-    """Stop this process in order when the one that started it is gone."""
-    parent = os.getppid()
-
-    def watch() -> None:
-        while os.getppid() == parent:
-            time.sleep(_LOOK_SECONDS)
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
 def main(arguments: list[str]) -> int:
     """Run the cell of a folder; return the exit code, after one line about what went wrong."""
-    _end_with_parent()
+    parent = os.getppid()
+
+    def end_with_parent() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK_SECONDS)
+        os.kill(os.getpid(), signal.SIGTERM)  # as by hand: the run saves a checkpoint
+
+    threading.Thread(target=end_with_parent, daemon=True).start()
     try:
         with on_command_line():
             run_cell(Path(arguments[0]))
