@@ -54,7 +54,7 @@ from heedful.decode.settings import SearchSettings
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import set_precision, store_in
-from heedful.runs.job import set_up
+from heedful.runs.training_run import set_up
 from heedful.tasks.generate.task import GenerateTask
 
 NEVER = 10**9

@@ -52,8 +52,9 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.from_recipe.network import build_model
 from heedful.nn.kernels import without_kernels
-from heedful.runs.job import Job, set_up
+from heedful.runs.job import Job
 from heedful.runs.run import build_trainer
+from heedful.runs.training_run import set_up
 from heedful.tasks.translate.task import TranslateTask
 from heedful.training.objectives import NextToken
 from heedful.training.optimizers.build import build_optimizer

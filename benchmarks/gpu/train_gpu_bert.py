@@ -46,7 +46,7 @@ from heedful.data.tokenize.tokenizer import PAD, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.from_recipe.encoder_only import build_masked_model
-from heedful.runs.job import set_up
+from heedful.runs.training_run import set_up
 from heedful.tasks.fill.task import FillTask
 
 MASK, FIRST_PIECE = 4, 5

@@ -46,7 +46,7 @@ from heedful.data.token_store import Ragged, TokenStore, open_store, write_store
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.recorded_results import RESULTS
 from heedful.models.from_recipe.images import build_image_classifier
-from heedful.runs.job import set_up
+from heedful.runs.training_run import set_up
 from heedful.tasks.classify.task import ClassifyImagesTask
 
 NEVER: Final = 10**9

@@ -10,9 +10,10 @@ from rich.console import Console
 
 from heedful.config.recipe import Recipe
 from heedful.doctor.estimates.plan import Forecast
-from heedful.runs.job import Job, first_job, set_up
+from heedful.runs.job import Job
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import build_trainer, retention_of
+from heedful.runs.training_run import prepare_job, set_up
 from heedful.training.checkpoints import Position
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics
@@ -24,7 +25,7 @@ def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
     """Train ten steps without writing anything, and estimate what the whole run would take."""
     with RunProgress(console) as progress:
         set_up(recipe)
-        job = first_job(recipe, progress)
+        job = prepare_job(recipe, progress)
         position = job.begin()
         progress.say(f"{job.description()}; ten steps ...")
         return _Trial(job).forecast(position)

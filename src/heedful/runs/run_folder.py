@@ -21,7 +21,6 @@ from heedful.config.reading.load import flat, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.in_memory import hash_of_rows
-from heedful.defaults.apply import with_followed_defaults, with_values_of
 from heedful.models.bundle import CONFIG, WEIGHTS, own_network_of, read_recipe
 from heedful.models.own_parts import handed_over
 from heedful.runs.fine_tuning import adapt
@@ -116,13 +115,6 @@ def clear(run: Path) -> None:
     """Remove the partial files of a run that was killed while writing."""
     for folder in (run, run / CHECKPOINTS):
         remove_leftovers(folder)
-
-
-def recipe_of_run(run: Path, recipe: Recipe, resume: bool) -> Recipe:
-    """Return the recipe with the defaults that follow its run: those of the run that it resumes, or of its data."""
-    if resume and (run / CONFIG).exists():
-        return with_values_of(recipe, read_recipe(run, recipe.given_rules))
-    return with_followed_defaults(recipe)
 
 
 def resumed_recipe(run: Path, recipe: Recipe) -> Recipe:

@@ -17,7 +17,7 @@ from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts
 from heedful.runs import training_run
 from heedful.runs.callbacks import Callback
 from heedful.runs.result import Run
-from heedful.runs.run_folder import recipe_of_run
+from heedful.runs.training_run import recipe_of_run
 from heedful.tasks.shared.task import Task
 
 

@@ -1,31 +1,51 @@
 """Training of a model from a recipe into a run folder, from the start or from the last checkpoint."""
 
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
+import torch
 from rich.console import Console
 
+from heedful.base.cores import usable_cores
+from heedful.base.devices import choose_device, keep_freed_memory, make_deterministic
 from heedful.base.errors import UserError, memory_faults
 from heedful.base.files import output_folder
-from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.defaults.apply import describe_defaults
+from heedful.data.epochs.redrawn import redraw_rows
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.defaults.apply import describe_defaults, with_followed_defaults, with_values_of
 from heedful.metrics.own_metrics import Metrics
-from heedful.models.bundle import read_description, write_description
-from heedful.models.own_parts import OwnParts, hand_over
+from heedful.models.bundle import CONFIG, read_description, read_recipe, write_description
+from heedful.models.from_recipe.initialization import initialize
+from heedful.models.networks import Network
+from heedful.models.own_parts import OwnParts, build_own_or_usual, hand_over, handed_over
 from heedful.runs.callbacks import Callback, Callbacks
-from heedful.runs.job import Job, first_job, memory_advice, set_up
+from heedful.runs.fine_tuning import read_start
+from heedful.runs.job import Job
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import RunObserver
 from heedful.runs.run_folder import RunLock, begin_run, clear, find_checkpoint, resumed_recipe
 from heedful.tasks.shared.task import Task
+from heedful.tasks.table import find_task
+from heedful.training.optimizers.build import build_optimizer, freeze, layer_scales
+from heedful.training.remedies.build import with_remedies
+from heedful.training.remedies.distillation import as_student, read_teacher
+from heedful.training.seeding import seed_for
 from heedful.training.signals import StopRequest
 
 
+def recipe_of_run(run: Path, recipe: Recipe, resume: bool) -> Recipe:
+    """Return the recipe with the defaults that follow its run: those of the run that it resumes, or of its data."""
+    if resume and (run / CONFIG).exists():
+        return with_values_of(recipe, read_recipe(run, recipe.given_rules))
+    return with_followed_defaults(recipe)
+
+
 def train(
-    recipe: Recipe | str | Path,
+    recipe: Recipe,
     out: str | Path,
-    overrides: Sequence[str] = (),
     resume: bool = False,
     console: Console | None = None,
     task: Task | None = None,
@@ -42,30 +62,27 @@ def train(
     new run.
     """
     run, heeded = output_folder(out), Callbacks(callbacks)
-    if isinstance(recipe, Recipe) and overrides:
-        raise TypeError("overrides change a recipe that is read from a file; give the changed Recipe instead")
-    rules = None if task is None else task.rules
-    resolved = recipe if isinstance(recipe, Recipe) else load_recipe(recipe, overrides, rules)
     with (
         hand_over(own or OwnParts()),
         StopRequest() as stop,
         RunLock(run) as lock,
         RunProgress(console) as progress,
     ):
-        checkpoint = find_checkpoint(run, resolved, resume)
-        set_up(resolved)
+        checkpoint = find_checkpoint(run, recipe, resume)
+        set_up(recipe)
         if checkpoint:
-            job = Job.prepare(resumed_recipe(run, resolved), read_description(run, rules)[1], progress, task)
+            vocabularies = read_description(run, recipe.given_rules)[1]
+            job = prepare_job(resumed_recipe(run, recipe), progress, task, vocabularies)
             position = job.resume(checkpoint, progress)
             progress.say(f"Resuming {run} from step {position.step:,}, epoch {position.epoch + 1:,}")
         else:
-            for line in (*warnings(), *filter(None, [describe_defaults(resolved)])):
+            for line in (*warnings(), *filter(None, [describe_defaults(recipe)])):
                 progress.say(line)
-            job = first_job(resolved, progress, task)
+            job = prepare_job(recipe, progress, task)
             with memory_faults(memory_advice(job.recipe)):
                 position = job.begin()
         running = RunObserver(job, run, progress, stop, heeded, metrics)
-        if lock.take() and find_checkpoint(run, resolved, resume):
+        if lock.take() and find_checkpoint(run, recipe, resume):
             raise UserError(f"{run} was created by another process in the meantime: run the same command again.")
         clear(run)
         if not checkpoint:
@@ -78,3 +95,69 @@ def train(
         with memory_faults(memory_advice(job.recipe)):
             running.to_the_end(position)
     return run
+
+
+def prepare_job(
+    recipe: Recipe, progress: RunProgress, task: Task | None = None, resumed: Vocabularies | None = None
+) -> Job:
+    """Read the data and build the model, with initial weights or those of the model that the recipe starts from.
+
+    `resumed` are the vocabularies of a run that continues: it reads its weights from a checkpoint.
+    """
+    own, start, vocabularies = handed_over(), None, resumed
+    if resumed is None and recipe.train.start_from:
+        if own.network is not None or own.tokenizer is not None:
+            which = "tokenizer" if own.network is None else "network"
+            raise UserError(f"`{which}` cannot be combined with `train.start_from`, which has its own: leave one out.")
+        start = read_start(recipe)
+        recipe, vocabularies = start.recipe, start.vocabularies
+        progress.say(f"Starting from {recipe.train.start_from}: its weights and its vocabulary")
+        for difference in start.differences:
+            progress.say(f"  {difference}")
+    elif resumed is None:
+        vocabularies = own.vocabularies(recipe)
+        if vocabularies is None:
+            recipe, vocabularies = as_student(recipe)
+
+    device, task = choose_device(recipe.train.device), find_task(recipe, task)
+    prepared = task.prepare(recipe, vocabularies, progress.say)
+    if device.index is not None:  # "cuda:1"
+        torch.cuda.set_device(device)
+    torch.manual_seed(seed_for(recipe.train.seed, "weights"))
+    model = cast(Network, build_own_or_usual(recipe, prepared.vocabularies))
+    initialize(model, recipe.train.initialization)
+    model = model.to(device)
+    freeze(model, recipe.train.freeze)
+    scales = layer_scales(model, recipe.train.layer_decay)
+    optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)
+    teacher = read_teacher(recipe, prepared.vocabularies, device)
+    if teacher is not None:
+        progress.say(f"Learning from {teacher.folder} too: its probabilities and its vocabulary")
+    network = None if teacher is None else teacher.network
+    objective = with_remedies(task.objective(recipe, prepared), recipe.train, network)
+    feed = redraw_rows(task.feed(recipe, prepared), recipe, prepared.vocabularies)
+    if start is not None:
+        start.into(model)
+    elif resumed is None:
+        task.set_weights(model, recipe, prepared)
+    return Job(recipe, task, prepared, device, model, optimizer, objective, feed, teacher=teacher)
+
+
+def set_up(recipe: Recipe) -> None:
+    """Set the threads, determinism and memory settings of the process, as the recipe requests."""
+    keep_freed_memory()
+    if recipe.train.threads:
+        torch.set_num_threads(recipe.train.threads)
+    elif "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(min(usable_cores(), torch.get_num_threads()))  # torch knows no container's quota
+    if recipe.train.deterministic:
+        make_deterministic()
+
+
+def memory_advice(recipe: Recipe) -> str:
+    """Return what to do if the memory is full while a recipe is trained: the keys that decide how much is needed."""
+    accumulate = recipe.train.accumulate
+    return (
+        f"`data.batch_tokens = {recipe.data.batch_tokens}` is too much for this model: lower it (and raise "
+        f"`train.accumulate = {accumulate}` by the same factor), or make the model smaller"
+    )

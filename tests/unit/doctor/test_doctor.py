@@ -24,9 +24,8 @@ from heedful.doctor.estimates.plan import Forecast
 from heedful.doctor.examination import Report, examine
 from heedful.lab import doctor as formerly
 from heedful.runs.dry_run import dry_run
-from heedful.runs.job import Job
 from heedful.runs.progress import RunProgress
-from heedful.runs.training_run import train
+from heedful.runs.training_run import prepare_job, train
 
 Make = Callable[..., Recipe]
 WORDS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
@@ -73,7 +72,7 @@ def test_the_run_is_the_one_that_training_plans(make: Make) -> None:
     recipe = make(accumulate=4)
     run = examine(recipe).run
     with RunProgress(Console(quiet=True)) as progress:
-        job = Job.prepare(recipe, None, progress)
+        job = prepare_job(recipe, progress)
     plan = list(job.feed.plan(0))
     source, target = pair_costs(job.prepared.train)
     assert run.parameters.total == sum(p.numel() for p in job.model.parameters())

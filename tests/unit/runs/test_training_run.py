@@ -14,9 +14,8 @@ from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
 from heedful.models.bundle import read_description
 from heedful.runs.dry_run import dry_run
-from heedful.runs.job import first_job
 from heedful.runs.progress import RunProgress
-from heedful.runs.training_run import train
+from heedful.runs.training_run import prepare_job, train
 
 
 def test_a_run_folder_holds_the_bundle_the_checkpoint_and_the_metrics(make: Make, tmp_path: Path) -> None:
@@ -207,11 +206,10 @@ def test_validation_by_bleu_translates_and_keeps_the_highest(make: Make, tmp_pat
 
 def test_batches_of_a_cpu_come_in_few_sizes(make: Make, tmp_path: Path) -> None:
     """Kernels are compiled for every size: dummies, which count in no loss, round it up."""
-    from heedful.runs.job import Job
     from heedful.runs.progress import RunProgress
 
     with RunProgress(silent()) as progress:
-        job = Job.prepare(make(), None, progress)
+        job = prepare_job(make(), progress)
     batches = [job.feed.batch(indices) for indices in job.feed.plan(0)]
     assert all(b.source.layout.tokens % 64 == 0 and b.target.layout.tokens % 64 == 0 for b in batches)
     assert sum(b.target_tokens for b in batches) == int((job.prepared.train[0].lengths("target") + 1).sum())
@@ -255,7 +253,7 @@ def with_epochs(recipe: Recipe, epochs: float) -> Recipe:
 
 def test_a_run_of_epochs_sees_all_its_batches_that_often(make: Make) -> None:
     with RunProgress(silent()) as progress:
-        job = first_job(with_epochs(make(accumulate=5), 2), progress)
+        job = prepare_job(with_epochs(make(accumulate=5), 2), progress)
         job.begin()
     batches = len(list(job.feed.plan(0)))
     assert batches % 5 != 0  # the last update of an epoch is smaller

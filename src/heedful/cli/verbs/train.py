@@ -53,8 +53,7 @@ def command(
     with StopRequest():  # torch takes seconds to import
         with messages.busy("loading PyTorch"):
             from heedful.cli.reports.doctor import tell_warnings
-            from heedful.runs.run_folder import recipe_of_run
-            from heedful.runs.training_run import train
+            from heedful.runs.training_run import recipe_of_run, train
 
         resolved = recipe_of_run(run, resolved, resume)
         if not resume:
@@ -72,8 +71,8 @@ def _console() -> "Console | None":
 def _print_forecast(recipe: Recipe, as_json: bool) -> None:
     with messages.busy("loading PyTorch"):
         from heedful.runs.dry_run import dry_run
-        from heedful.runs.job import memory_advice
         from heedful.runs.progress import duration
+        from heedful.runs.training_run import memory_advice
 
     with memory_faults(memory_advice(recipe)):
         forecast = dry_run(recipe, _console())

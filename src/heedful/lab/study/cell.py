@@ -23,8 +23,7 @@ from heedful.config.reading.load import load_recipe
 from heedful.lab.study.measuring import measure
 from heedful.metrics.recorded_results import machine
 from heedful.runs.run import CHECKPOINTS
-from heedful.runs.run_folder import recipe_of_run
-from heedful.runs.training_run import train
+from heedful.runs.training_run import recipe_of_run, train
 from heedful.training.checkpoints import last_checkpoint
 
 SPECIFICATION: Final = "cell.json"

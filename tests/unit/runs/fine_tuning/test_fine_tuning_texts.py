@@ -30,9 +30,8 @@ from heedful.config.reading.load import load_recipe
 from heedful.models.bundle import read_description
 from heedful.runs.dry_run import dry_run
 from heedful.runs.fine_tuning import read_start
-from heedful.runs.job import first_job
 from heedful.runs.progress import RunProgress
-from heedful.runs.training_run import train
+from heedful.runs.training_run import prepare_job, train
 
 pytestmark = pytest.mark.usefixtures("labelled_texts")
 
@@ -132,7 +131,7 @@ def test_what_is_frozen_keeps_the_bits_of_the_start_and_the_rest_learns(tmp_path
 def test_the_rates_of_a_run_fall_from_the_head_down_to_the_embedding(tmp_path: Path) -> None:
     start(tmp_path, BERT)
     with RunProgress(silent()) as progress:
-        job = first_job(recipe(values(tmp_path, ON_BERT, layer_decay=0.5)), progress)
+        job = prepare_job(recipe(values(tmp_path, ON_BERT, layer_decay=0.5)), progress)
     shares = {p: group["rate_scale"] for group in job.optimizer.param_groups for p in group["params"]}
     own = dict(job.model.named_parameters())
     names = (

@@ -18,9 +18,8 @@ from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import write_description, write_weights
 from heedful.models.from_recipe.network import build_network
-from heedful.runs.job import first_job
 from heedful.runs.progress import RunProgress
-from heedful.runs.training_run import train
+from heedful.runs.training_run import prepare_job, train
 
 Values = dict[str, Any]
 BERT: Values = {"family": "bert", "width": 8, "heads": 2, "layers": 2, "inner": 12, "max_positions": 20}
@@ -78,7 +77,7 @@ def state(folder: Path, step: int) -> list[bytes]:
 def at_first(values: Values) -> tuple[Recipe, Mapping[str, Tensor], Vocabularies]:
     """A run before its first step."""
     with RunProgress(silent()) as progress:
-        job = first_job(recipe(values), progress)
+        job = prepare_job(recipe(values), progress)
     return job.recipe, dict(job.model.named_parameters()), job.vocabularies
 
 

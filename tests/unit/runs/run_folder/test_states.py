@@ -136,7 +136,7 @@ def test_a_signal_during_start_up_ends_at_once_and_leaves_no_folder(
         os.kill(os.getpid(), number)
         pytest.fail("it went on")
 
-    monkeypatch.setattr("heedful.runs.training_run.first_job", signalled)
+    monkeypatch.setattr("heedful.runs.training_run.prepare_job", signalled)
     with pytest.raises(Stopped, match=r"^Stopped before the first step: there was nothing to save\.$") as stopped:
         train(make(), tmp_path / "run", console=silent())
     assert stopped.value.exit_code == 128 + number
