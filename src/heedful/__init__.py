@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from heedful.metrics.own_metrics import Metric
     from heedful.runs.averaging import average
     from heedful.runs.callbacks import Callback, Checkpoint, Validation
-    from heedful.runs.result import Run
-    from heedful.runs.train import train
+    from heedful.runs.train import Run, train
     from heedful.tasks.answer.answer import Answer, Span
     from heedful.tasks.answer.model import Reader
     from heedful.tasks.caption.model import Caption, Captioner
@@ -143,7 +142,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",
     "Reranked": "heedful.tasks.translate.reranking",
-    "Run": "heedful.runs.result",
+    "Run": "heedful.runs.train",
     "Sampling": "heedful.config.decode",
     "Span": "heedful.tasks.answer.answer",
     "StepMetrics": "heedful.training.trainer",

@@ -7,6 +7,7 @@ from typing import Any, assert_type
 from torch import nn
 
 import heedful
+from heedful.tasks.shared.loaded_model import LoadedModel
 
 
 class Watch(heedful.Callback):
@@ -106,19 +107,7 @@ def use(folder: Path) -> None:
     assert_type(answerer.answer(["how many ?", "why ?"], "a.png"), list[heedful.ImageAnswer])
 
     model = heedful.load(folder)
-    assert_type(
-        model,
-        heedful.Translator
-        | heedful.TextClassifier
-        | heedful.ImageClassifier
-        | heedful.ImageAnswerer
-        | heedful.Captioner
-        | heedful.Tagger
-        | heedful.MaskFiller
-        | heedful.TextGenerator
-        | heedful.Reader
-        | heedful.Parser,
-    )
+    assert_type(model, LoadedModel[Any])
     if isinstance(model, heedful.MaskFiller):
         print(model.fill("[MASK]").text)
 

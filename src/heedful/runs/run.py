@@ -1,7 +1,7 @@
 """A run and its folder: trains to the end, validates, saves, reports, and averages."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -20,10 +20,9 @@ from heedful.models.weights import mean_weights, set_weights
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.pages.report.live import LiveReport
 from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
-from heedful.runs.contention import ContentionNotice
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
-from heedful.runs.progress import RunProgress, duration, recorded_instruments, recorded_metrics
+from heedful.runs.progress import ContentionNotice, RunProgress, duration, recorded_instruments, recorded_metrics
 from heedful.tasks.shared.task import GivesSamples, SaysLines, ShowsProgress, TakesMetrics
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
@@ -94,7 +93,10 @@ class RunObserver:
             self._average(position)  # a run that was killed after its last step has not averaged yet
             self._finish_report()
             return
-        self._remember()
+        for record in recorded_instruments(self.run):  # a resumed run compares with what it recorded before
+            self.divergence.measured(record)
+        for entry in recorded_metrics(self.run, "train"):
+            self.divergence.metrics(entry["step"], entry["loss"], entry["gradient_norm"])
         began = time.perf_counter()
         trainer = build_trainer(self.job, self, self.callbacks.step, self.measured)
         with self.stop.during_training():
@@ -119,13 +121,6 @@ class RunObserver:
         command, call = self.job.task.usage(self.job.recipe, self.run)
         following = by_caller(command, f'heedful.load("{self.run}").{call}')
         self.progress.say(f"Next: {following}")
-
-    def _remember(self) -> None:
-        """Let a resumed run compare with what it recorded before."""
-        for record in recorded_instruments(self.run):
-            self.divergence.measured(record)
-        for entry in recorded_metrics(self.run, "train"):
-            self.divergence.metrics(entry["step"], entry["loss"], entry["gradient_norm"])
 
     def _finish_report(self) -> None:
         if self.report and self.report.finish():
@@ -155,7 +150,8 @@ class RunObserver:
         set_weights(model, mean_weights(map(checkpoint_weights, parts)))
         with evaluation_mode(model):
             scores = self.validator()
-        made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {', '.join(f'{s:,}' for s in _steps(parts))}"
+        steps = ", ".join(f"{step:,}" for step in sorted(map(step_of, parts)))
+        made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {steps}"
         asked = recipe.train.average.last or recipe.train.average.best or 0
         fewer = f" ({asked} were requested, but there are no more)" if len(parts) < asked else ""
         self.progress.say(f"Averaged: {made}{fewer}")
@@ -212,26 +208,23 @@ class RunObserver:
         write_card(folder, self.job.recipe, self.job.model, made, scores, named, self.job.task)
 
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
-        """Show the metrics of a step."""
+        """Show the metrics of a step, and say that the run has begun to diverge if it has."""
         self.progress.step_metrics(metrics, logged)
         if self.contention:
             self.contention.look()
-        if logged:
-            self._warn(metrics)
-            self.callbacks.metrics(metrics)
+        if not logged:
+            return
+        if self.job.recipe.train.scheduled_sampling is None:  # which raises the loss by itself
+            values = (value if isfinite(value) else None for value in (metrics.loss, metrics.gradient_norm))
+            warning = self.divergence.metrics(metrics.step, *values)
+            if warning:
+                self.progress.say(warning)
+        self.callbacks.metrics(metrics)
 
     def measured(self, record: Record) -> None:
         """Record a measurement of the instruments."""
         self.progress.measured(record)
         self.divergence.measured(record)
-
-    def _warn(self, metrics: StepMetrics) -> None:
-        """Say that the run has begun to diverge, if it has; scheduled sampling raises the loss by itself."""
-        if self.job.recipe.train.scheduled_sampling is None:
-            values = (value if isfinite(value) else None for value in (metrics.loss, metrics.gradient_norm))
-            warning = self.divergence.metrics(metrics.step, *values)
-            if warning:
-                self.progress.say(warning)
 
     def validate(self) -> Mapping[str, float]:
         """Evaluate the model on the validation corpora."""
@@ -255,8 +248,7 @@ class RunObserver:
 
     def checkpoint(self, position: Position) -> None:
         """Save a checkpoint to resume from."""
-        retention = retention_of(self.job.recipe)
-        job = self.job
+        job, retention = self.job, retention_of(self.job.recipe)
         saved = save_checkpoint(self.run / CHECKPOINTS, job.model, job.optimizer, position, retention, job.objective)
         if self.stop.saving:
             self.progress.say(f"Checkpoint saved at step {position.step:,}, as SIGUSR1 requested")
@@ -285,18 +277,14 @@ def build_trainer(
         patience=train.validation.patience,
         higher_is_better=higher_is_better(job.recipe),
     )
+    table, instruments = train.instruments, None
+    if table is not None and measured is not None:
+        instruments = Instruments(table, job.model, job.objective, job.feed, job.device, measured)
     rate = build_run_rate(train.schedule, train.warmup, train.optimizer, job.recipe.model.width, train.steps)
     return Trainer(
         job.model, job.objective, job.optimizer, rate, job.feed, job.device,
-        settings, observer, choose_computation(job), _before_update(job), after_update, _instruments(job, measured),
+        settings, observer, choose_computation(job), _before_update(job), after_update, instruments,
     )  # fmt: skip
-
-
-def _instruments(job: Job, measured: Callable[[Record], None] | None) -> Instruments | None:
-    table = job.recipe.train.instruments
-    if table is None or measured is None:
-        return None
-    return Instruments(table, job.model, job.objective, job.feed, job.device, measured)
 
 
 def _before_update(job: Job) -> Callable[[int], None]:
@@ -356,10 +344,6 @@ def retention_of(recipe: Recipe) -> Retention:
 def _discard(folder: Path) -> None:
     if folder.exists():
         remove_folder(folder)
-
-
-def _steps(checkpoints: Sequence[Path]) -> list[int]:
-    return sorted(map(step_of, checkpoints))
 
 
 def higher_is_better(recipe: Recipe) -> bool:

@@ -70,9 +70,8 @@ def evaluate(
     Without data, score it on the corpora of its recipe, and return the scores of each by name, or by number for one
     without a name: those of `data.test`, or of `data.valid` with `split="valid"`. `device` and `precision` are those of
     `heedful.load`. `metrics` are functions of your own by name, which score what the model predicts against the
-    references: see `heedful.Metric`; for translators also a list of names, such as `["per", "wer"]`. The options apply
-    to translators and parsers, `unconstrained` to parsers, `stride` to language models, `threshold` and `max_answer` to
-    readers.
+    references: see `heedful.Metric`; for translators also a list of names, such as `["per", "wer"]`. An option that
+    does not apply to the task of the model is refused.
     """
     if split not in ("valid", "test"):
         raise UserError(f'`split` is {split!r}, but must be "valid" or "test".')

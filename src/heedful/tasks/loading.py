@@ -8,31 +8,9 @@ from heedful.base.arguments import check_path, check_several
 from heedful.base.errors import UserError
 from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
-from heedful.tasks.answer.model import Reader
-from heedful.tasks.caption.model import Captioner
-from heedful.tasks.classify.image_models import ImageAnswerer, ImageClassifier
-from heedful.tasks.classify.model import TextClassifier
-from heedful.tasks.fill.model import MaskFiller
-from heedful.tasks.generate.model import TextGenerator
-from heedful.tasks.parse.model import Parser
-from heedful.tasks.shared.loaded_model import Placement
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement
 from heedful.tasks.shared.task import Task
 from heedful.tasks.table import find_task
-from heedful.tasks.tag.model import Tagger
-from heedful.tasks.translate.model import Translator
-
-AnyLoadedModel = (
-    Translator
-    | TextClassifier
-    | ImageClassifier
-    | ImageAnswerer
-    | Captioner
-    | Tagger
-    | MaskFiller
-    | TextGenerator
-    | Reader
-    | Parser
-)
 
 
 @overload
@@ -45,7 +23,7 @@ def load(
     *,
     network: NetworkBuilder | None = None,
     tokenizer: GivenTokenizer | None = None,
-) -> AnyLoadedModel: ...
+) -> LoadedModel[Any]: ...
 @overload
 def load(
     path: str | PathLike[str],
@@ -67,8 +45,7 @@ def load(
     network: NetworkBuilder | None = None,
     tokenizer: GivenTokenizer | None = None,
 ) -> Any:
-    """Load a model that `heedful train` wrote: a `Translator`, a `TextClassifier`, an `ImageClassifier`,
-    an `ImageAnswerer`, a `Captioner`, a `Tagger`, a `MaskFiller`, a `TextGenerator`, a `Reader` or a `Parser`.
+    """Load a model that `heedful train` wrote, as the class of its task, such as a `Translator` or a `TextClassifier`.
 
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
     "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are models that translate or parse together

@@ -37,8 +37,8 @@ def test_a_worked_example_is_printed(capsys: Capture) -> None:
 def test_json_has_every_number(capsys: Capture) -> None:
     assert trace("language-transformer", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    model = heedful.load(BUNDLES / "language-transformer", "cpu")
-    expected = model.explain(TEXT).attention("decoder").weights[0, 0]  # type: ignore[call-arg]
+    model = heedful.TextGenerator.load(BUNDLES / "language-transformer", "cpu")
+    expected = model.explain(TEXT).attention("decoder").weights[0, 0]
     np.testing.assert_allclose(np.array(found["steps"][-1]["values"]), expected, atol=1e-6)
     assert found["steps"][-2]["values"][0][1] is None  # the second token, which the first does not see
 

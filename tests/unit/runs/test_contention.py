@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from heedful.base.cores import CoreClock
-from heedful.runs.contention import ContentionNotice
+from heedful.runs.progress import ContentionNotice
 
 
 def readings(*pairs: tuple[float, float]) -> Iterator[CoreClock]:

@@ -89,7 +89,7 @@ def test_parts_of_the_usual_network_can_be_replaced() -> None:
         return network
 
     run = heedful.train(TINY, "run", train=PAIRS, valid=PAIRS[:5], network=louder, quiet=True)
-    translated = heedful.load(run, device="cpu", network=louder).translate("1 2", max_extra=3)  # type: ignore[union-attr]
+    translated = heedful.load(run, device="cpu", network=louder).translate("1 2", max_extra=3)  # type: ignore[attr-defined]
     assert isinstance(translated, str)
 
 
