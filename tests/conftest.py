@@ -210,7 +210,7 @@ def reversing_folder(tmp_path_factory: pytest.TempPathFactory, one_thread: None)
 
 
 def _train_reversing(texts: Path, bundle: Path) -> None:
-    from heedful.config.corpora.pairs import TextCorpus
+    from heedful.config.corpora.containers import AlignedFiles
     from heedful.config.data import Data
     from heedful.config.decode import Decode
     from heedful.config.model.transformer import TransformerModel
@@ -226,8 +226,8 @@ def _train_reversing(texts: Path, bundle: Path) -> None:
         (texts / f"{name}.in").write_text("\n".join(lines) + "\n")
         (texts / f"{name}.out").write_text("\n".join(map(turned_round, lines)) + "\n")
     corpora = (
-        TextCorpus(source="first.in", target="first.out"),
-        TextCorpus(name="second", source="second.in", target="second.out"),
+        AlignedFiles(source="first.in", target="first.out"),
+        AlignedFiles(name="second", source="second.in", target="second.out"),
     )
     recipe = Recipe(
         data=Data(folder=str(texts), train=corpora[:1], test=corpora),

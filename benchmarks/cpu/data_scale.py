@@ -101,7 +101,7 @@ def write_text(folder: Path, pairs: int, tenth: int) -> None:
 
 def work(folder: Path) -> None:
     """From text to batches; prints the seconds and counts as JSON."""
-    from heedful.config.corpora.pairs import TextCorpus
+    from heedful.config.corpora.containers import AlignedFiles
     from heedful.config.data import Data
     from heedful.config.recipe import Recipe
     from heedful.config.tokenizer import ByteBpe
@@ -109,7 +109,7 @@ def work(folder: Path) -> None:
     from heedful.data.epochs.loader import Loader
     from heedful.data.prepare.pairs import prepare
 
-    corpus = TextCorpus(source="source", target="target")
+    corpus = AlignedFiles(source="source", target="target")
     recipe = Recipe(
         data=Data(folder=str(folder), train=(corpus,), batch_tokens=BATCH_TOKENS),
         tokenizer=ByteBpe(size=VOCABULARY),

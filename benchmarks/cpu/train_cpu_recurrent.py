@@ -51,7 +51,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from heedful.base.devices import WORTH_IT, keep_freed_memory
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.model.attention import AlignmentName
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.train.optimizers import Adam
@@ -110,7 +110,7 @@ def like_multi30k(count: int) -> list[tuple[int, int]]:
 
 def of_multi30k(folder: Path) -> list[tuple[int, int]]:
     """The lengths of its training pairs in words."""
-    corpus = TextCorpus(source="train.lc.norm.tok.en.gz", target="train.lc.norm.tok.de.gz")
+    corpus = AlignedFiles(source="train.lc.norm.tok.en.gz", target="train.lc.norm.tok.de.gz")
     return [(len(source.split()), len(target.split())) for source, target in read_pairs(corpus, str(folder))]
 
 

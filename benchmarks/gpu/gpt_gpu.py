@@ -34,7 +34,7 @@ from benchmarks.gpu.gpt_gpu_work import FIRST_PIECE, FULL, TINY, Scale, full_tex
 from benchmarks.shared.gpu_work import Results, choose_names, peak_gib, trained_rate, wait
 
 from heedful.base.devices import choose_device
-from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.containers import PlainText
 from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe
@@ -79,7 +79,7 @@ def our_lstm_rate(scale: LstmScale, store: TokenStore, device: torch.device) -> 
     return _trained_rate(recipe, scale.vocabulary, store, device, scale.warm)[0]
 
 
-_IN_MEMORY = PlainTexts(text="none")  # a recipe needs a corpus; nothing reads it
+_IN_MEMORY = PlainText(text="none")  # a recipe needs a corpus; nothing reads it
 
 
 def _train(device: torch.device, warm: int, stretches: int, steps: int) -> Train:

@@ -40,7 +40,7 @@ from benchmarks.gpu.train_gpu_work import (
 from benchmarks.shared.gpu_work import Listener, Results, choose_names, peak_gib, rate
 
 from heedful.base.devices import choose_device
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.train.instruments import Instruments
@@ -87,7 +87,7 @@ def ours(work: Work, device: torch.device, steps: int, log_every: int, way: Way)
 
 
 def _trained(work: Work, device: torch.device, steps: int, log_every: int, way: Way) -> list[StepMetrics]:
-    in_memory = TextCorpus(source="none", target="none")  # a recipe needs one; nothing reads it
+    in_memory = AlignedFiles(source="none", target="none")  # a recipe needs one; nothing reads it
     recipe = Recipe(
         data=Data(train=(in_memory,), batch_tokens=work.batch_tokens, max_length=work.longest - 1),
         model=work.shape.ours(DROPOUT),

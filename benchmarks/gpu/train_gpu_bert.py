@@ -32,7 +32,7 @@ from torch import Tensor, nn
 
 from heedful.base.devices import choose_device
 from heedful.base.packed import IGNORED
-from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.containers import PlainText
 from heedful.config.data import Data
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe
@@ -88,7 +88,7 @@ def documents(scale: Scale) -> TokenStore:
 
 
 def recipe_for(scale: Scale, length: int, device: torch.device, steps: int) -> Recipe:
-    in_memory = PlainTexts(text="none")  # a recipe needs one; nothing reads it
+    in_memory = PlainText(text="none")  # a recipe needs one; nothing reads it
     return Recipe(
         data=Data(train=(in_memory,), batch_tokens=scale.batch_tokens, max_length=length),
         model=scale.model,

@@ -31,7 +31,7 @@ from PIL import Image
 from torch import nn
 
 from heedful.base.devices import choose_device
-from heedful.config.corpora.images import FolderImages
+from heedful.config.corpora.containers import ImageFolder
 from heedful.config.data import Data, ImageForm
 from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
 from heedful.config.recipe import Recipe
@@ -98,7 +98,7 @@ def store_of(scale: Scale, folder: Path) -> TokenStore:
 
 
 def recipe_for(scale: Scale, device: torch.device) -> Recipe:
-    unread = FolderImages(images="none")  # a recipe needs one; nothing reads it
+    unread = ImageFolder(images="none")  # a recipe needs one; nothing reads it
     return Recipe(
         data=Data(
             train=(unread,),

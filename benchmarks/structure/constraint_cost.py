@@ -24,7 +24,7 @@ import torch
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 
 from heedful.base.errors import HeedfulError, UserError
-from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.corpora.containers import Trees
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.trees import read_trees
 from heedful.metrics.recorded_results import RESULTS
@@ -44,7 +44,7 @@ TINY_SENTENCES: Final = 12
 
 def sentences_of(data: Path, most: int) -> list[str]:
     """Return the first sentences of the validation trees."""
-    trees = read_trees(TreeCorpus(trees="dev.trees.gz"), str(data))
+    trees = read_trees(Trees(trees="dev.trees.gz"), str(data))
     return list(islice((" ".join(tree.words) for tree in trees if tree is not None), most))
 
 

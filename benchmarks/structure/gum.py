@@ -36,8 +36,7 @@ from benchmarks.shared.detailed_results import Detailed, recorded, save
 
 from heedful.base.trees import Tree
 from heedful.cli.reports.scores import describe_training
-from heedful.config.corpora.texts import PlainTexts
-from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.corpora.containers import PlainText, Trees
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.trees import read_trees
@@ -152,7 +151,7 @@ def write_tiny_trees(options: argparse.Namespace) -> None:
     """Write a few short trees under the names of all files."""
     folder = trees_folder(options)
     folder.mkdir(parents=True, exist_ok=True)
-    trees = (tree for tree in read_trees(TreeCorpus(trees=str(options.data / "dev.trees.gz"))) if tree is not None)
+    trees = (tree for tree in read_trees(Trees(trees=str(options.data / "dev.trees.gz"))) if tree is not None)
     short = islice((tree for tree in trees if len(tree.words) < 15), TINY_TREES)
     text = "".join(f"{tree}\n" for tree in short)
     for split in ("train", "dev", "test"):
@@ -162,7 +161,7 @@ def write_tiny_trees(options: argparse.Namespace) -> None:
 def test_trees(parser: Parser) -> list[Tree]:
     """Return the trees that a parser is tested on."""
     (corpus,) = parser.recipe.data.test
-    assert isinstance(corpus, TreeCorpus)
+    assert isinstance(corpus, Trees)
     return [tree for tree in read_trees(corpus, parser.recipe.data.folder) if tree is not None]
 
 
@@ -191,7 +190,7 @@ def well_formed(parser: Parser) -> dict[str, float]:
 
 def wikitext_sentences(folder: Path) -> Iterator[str]:
     """Yield the sentences of WikiText-2 whose words are all known, in the form of GUM's words."""
-    corpus = PlainTexts(text="wiki.train.tokens.gz", documents="heading")
+    corpus = PlainText(text="wiki.train.tokens.gz", documents="heading")
     for document in read_documents(corpus, str(folder), TextForm()):
         for sentence in document:
             text = sentence.replace(" @-@ ", " - ").replace(" @,@ ", ",").replace(" @.@ ", ".")

@@ -35,7 +35,7 @@ from benchmarks.shared.detailed_results import Detailed, recorded, save
 from benchmarks.structure.tree_columns import write_columns
 
 from heedful.cli.reports.scores import describe_training
-from heedful.config.corpora.texts import ConllTexts
+from heedful.config.corpora.containers import Conll
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.tagged import read_tagged
 from heedful.metrics.recorded_results import machine
@@ -148,12 +148,12 @@ def train_bert(options: argparse.Namespace) -> Path:
 def baseline(folder: Path, label: int) -> float:
     """Return the accuracy of the label that each word has most often in training; unknown words get the commonest."""
     counts: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for text in read_tagged(ConllTexts(conll=str(folder / "train.conll"), label=label)):
+    for text in read_tagged(Conll(conll=str(folder / "train.conll"), label=label)):
         for word, said in zip(text.words, text.labels, strict=True):
             counts[word][said] += 1
             counts[""][said] += 1
     usual = {word: count.most_common(1)[0][0] for word, count in counts.items()}
-    tests = list(read_tagged(ConllTexts(conll=str(folder / "test.conll"), label=label)))
+    tests = list(read_tagged(Conll(conll=str(folder / "test.conll"), label=label)))
     pairs = [pair for text in tests for pair in zip(text.words, text.labels, strict=True)]
     return mean(usual.get(word, usual[""]) == said for word, said in pairs)
 

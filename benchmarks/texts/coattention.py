@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from heedful.base.files import read_json, write_json
 from heedful.cli.reports.scores import describe_training
-from heedful.config.corpora.pairs import BuiltinCorpus
+from heedful.config.corpora.containers import Builtin
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import read_texts
@@ -70,9 +70,7 @@ def captions_of(options: argparse.Namespace) -> dict[str, list[list[Caption]]]:
     if not options.tiny:
         return {split: [read_captions(options.data, part) for part in parts] for split, parts in SPLITS.items()}
     builtin = {"builtin": "english-spanish"}
-    corpora = {
-        part: BuiltinCorpus.model_validate({**builtin, "part": part, "count": n}) for part, n in TINY_CAPTIONS.items()
-    }
+    corpora = {part: Builtin.model_validate({**builtin, "part": part, "count": n}) for part, n in TINY_CAPTIONS.items()}
     return {part.replace("valid", "val"): [list(read_pairs(corpus))] for part, corpus in corpora.items()}
 
 

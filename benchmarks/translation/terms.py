@@ -39,7 +39,7 @@ from typing import Any, Final
 from benchmarks.shared.cells import Cell, known_by_part, make_parser, measure_cells, run_program, show
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.pairs import read_pairs
 from heedful.decode.constraints.words.boundaries import occurs
@@ -52,7 +52,7 @@ from heedful.tasks.translate.terms import Terms
 NAME: Final = "terms"
 PARTS: Final = ("terms", "time")
 RECIPE: Final = "multi30k-en-de-lc"
-FILES: Final = {split: TextCorpus(source=f"{split}.lc.norm.tok.en.gz", target=f"{split}.lc.norm.tok.de.gz")
+FILES: Final = {split: AlignedFiles(source=f"{split}.lc.norm.tok.en.gz", target=f"{split}.lc.norm.tok.de.gz")
                 for split in ("train", "val")}  # fmt: skip
 PAIRS: Final = 200
 SHORTEST: Final = 3  # letters of a word

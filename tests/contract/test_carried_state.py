@@ -12,7 +12,7 @@ from rich.console import Console
 from tests.language_models import CELLS, WORDS, language_model
 
 from heedful.base.progress import show_nothing
-from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.containers import PlainText
 from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe
@@ -90,7 +90,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
     lines = ["".join(LETTERS.choice("abcde ") for _ in range(30)) for _ in range(12)]
     (tmp_path / "text").write_text("".join(line + "\n" for line in lines))
-    corpus = PlainTexts(text="text", documents="file")
+    corpus = PlainText(text="text", documents="file")
 
     def made(steps: int, borders: Any = "open", **keys: Any) -> Recipe:
         decoder = {"family": "recurrent", "width": 12, "embedding": 8, "last_width": 8, "layers": 2, **keys}

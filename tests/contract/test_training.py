@@ -11,7 +11,7 @@ from rich.console import Console
 from tests.contract.families import ALL, FAMILIES, VALUES, config_of, open_branches
 from tests.shared.covering import one_in
 
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
@@ -87,7 +87,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     lines = ["".join(chance.choice(list("abcdef "), size)).strip() or "a" for size in chance.integers(1, 12, 20)]
     for name, side in (("a", lines), ("b", [line[::-1] for line in lines])):
         (tmp_path / name).write_text("".join(line + "\n" for line in side))
-    corpus = TextCorpus(source="a", target="b")
+    corpus = AlignedFiles(source="a", target="b")
 
     def made(family: str, steps: int) -> Recipe:
         return Recipe(

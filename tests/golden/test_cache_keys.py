@@ -6,13 +6,18 @@ version number is raised, and the key here with it.
 """
 
 import hashlib
+import json
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 from rich.console import Console
 
 import heedful
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.corpus import Corpus
 from heedful.config.reading.load import load_recipe
 from heedful.data.builtin.english_spanish import sentence_pairs  # the builtin generator
 from heedful.data.cache import key_of  # hashes every key
@@ -122,6 +127,18 @@ def entries(kind: str, folder: Path) -> list[str]:
 def test_the_content_key_of_a_corpus_is_what_it_was(name: str, folder: Path) -> None:
     corpus = load_recipe(recipe_of(name, folder)).data.train[0]
     assert key_of(content_key(corpus)) == CONTENT[name]
+
+
+# A corpus of every container with every kind of rows, with few keys and with all: its kind and options in cache keys.
+CONTAINERS = [json.loads(line) for line in Path(__file__).with_name("corpus_keys.jsonl").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("frozen", CONTAINERS)
+def test_the_kind_and_the_options_of_a_corpus_are_what_they_were(frozen: dict[str, Any]) -> None:
+    corpus: Corpus = TypeAdapter(AnyCorpus).validate_python(frozen["corpus"])
+    assert (corpus.frozen_kind, corpus.options()) == (frozen["kind"], frozen["options"])
+    assert corpus.model_dump(mode="json") == frozen["saved"]  # in bundles
+    assert TypeAdapter(AnyCorpus).validate_python(frozen["saved"]) == corpus
 
 
 @pytest.mark.parametrize("name", CORPORA)

@@ -14,7 +14,8 @@ import heedful
 from heedful.base.errors import UserError
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.containers import PlainText
+from heedful.config.corpora.roles import Roles
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.formats.lines import locate, read_lines
@@ -54,7 +55,7 @@ def reverse(text: str) -> str:
 
 
 def texts_of(corpus: AnyCorpus, folder: str) -> list[str]:
-    assert isinstance(corpus, PlainTexts)
+    assert isinstance(corpus, PlainText)
     return list(read_lines(locate(corpus.text, folder)))
 
 
@@ -66,7 +67,7 @@ class ReverseTask(TranslateTask):
         learner="a reverser",
         families=TRANSLATE.families,
         metrics={"loss": "lower", "perplexity": "lower"},
-        takes=lambda corpus: isinstance(corpus, PlainTexts),
+        roles=(Roles(("text",)),),
         needs="a reverser learns from texts: give `text`",
         vocabularies=("source", "target"),
         searches=True,
@@ -112,7 +113,7 @@ def test_a_task_from_outside_trains_evaluates_saves_loads_and_resumes(
     run = heedful.train("half.toml", "run", task=task)
     assert losses(heedful.train("whole.toml", run, resume=True, task=task).folder) == losses(whole.folder)
     model = heedful.load(run, device="cpu", task=task)
-    scores = {score.name: score.value for score in task.evaluate(model, PlainTexts(text="valid.txt")).scores()}
+    scores = {score.name: score.value for score in task.evaluate(model, PlainText(text="valid.txt")).scores()}
     assert scores["exact_match"] > 0.5
     assert "heedful translate run" in (run / "README.md").read_text()
     with pytest.raises(UserError, match=r'`task` is "reverse", which is not a task of Heedful.*passed in Python'):

@@ -102,4 +102,4 @@ class Data(Section):
     @property
     def paired(self) -> bool:
         """Whether a classifier reads pairs of texts."""
-        return any(getattr(corpus, "second", None) is not None for corpus in self.train)
+        return any("second" in corpus.roles for corpus in self.train)

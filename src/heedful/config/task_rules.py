@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.roles import Roles
 from heedful.config.model.any import AnyModel
 from heedful.config.tables import Tables
 
@@ -25,8 +26,8 @@ class TaskRules:
     learner: str  # "a translator": the model in messages
     families: tuple[str, ...]  # values of `model.family` that can learn the task
     metrics: Mapping[str, Better]  # values of `train.validation.metric`, and whether higher or lower is better
-    takes: Callable[[AnyCorpus], bool]  # whether a corpus has the form that the task learns from
-    needs: str  # what its corpora must have, in words
+    roles: tuple[Roles, ...]  # what the rows of its corpora have: one form, or several to choose from
+    needs: str  # the roles in words
     vocabularies: tuple[str, ...]  # names of its tokenizers
     more_sides: tuple[str, ...] = ()  # what a row of a batch has besides a text of each vocabulary: patches
     own_tokenizers: bool = True  # whether tokenizers of the caller's program can be used
@@ -60,6 +61,10 @@ class TaskRules:
         """Return the rules with metrics of the caller's program besides those of the task."""
         own = tuple(dict.fromkeys((*self.own_metrics, *metrics)))
         return replace(self, metrics={**self.metrics, **metrics}, own_metrics=own) if metrics else self
+
+    def takes(self, corpus: AnyCorpus) -> bool:
+        """Whether the task can learn from a corpus."""
+        return any(form.fit(corpus.roles) for form in self.roles)
 
     @property
     def sides(self) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from heedful.config.corpora.texts import RowTexts
 from heedful.config.model.encoder_only import ClassifierModel
 from heedful.config.tables import Tables, model_of
 from heedful.data.corpora.texts import read_texts
@@ -25,7 +24,7 @@ class TextCase(Case):
     @property
     def bag(self) -> bool:
         """Whether a bag of n-grams is chosen: little data, single texts, and no key describes the network."""
-        pairs = any(isinstance(corpus, RowTexts) and corpus.second is not None for corpus in self.recipe.data.train)
+        pairs = self.recipe.data.paired
         return self.little and not pairs and not any(self.sets(f"model.{key}") for key in _NETWORK)
 
     @property

@@ -12,11 +12,10 @@ import numpy as np
 
 from heedful.base.errors import UserError, option, suggestion
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.texts import TEXTS
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import refuse_evaluation_option
+from heedful.data.corpora.documents import count_words, read_running_text
 from heedful.data.corpora.files import check_files, content_key
-from heedful.data.corpora.running_text import count_words, read_running_text
 from heedful.data.text_form import TextForm
 from heedful.lab.compare import Comparison, ScoredRun, compare_items
 from heedful.lab.comparison_request import ComparisonRequest, SentenceFiles, Sentences
@@ -159,7 +158,6 @@ def _documents(request: ComparisonRequest, described: Described, names: Sequence
     read: dict[str, list[str]] = {}
     for model, (recipe, _) in described.items():
         corpus = recipe_corpus(model, recipe, request.split, request.corpus)
-        assert isinstance(corpus, TEXTS)
         check_files(corpus, recipe.data.folder)
         read[model] = list(read_running_text(corpus, recipe.data.folder, TextForm.of(recipe.data)))
         _refuse_other_items(request.models[0], read[request.models[0]], model, read[model])

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from heedful.base.errors import UserError, by_caller, counted, option
 from heedful.base.progress import ShowProgress, show_nothing
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.lab.compare import DEFAULT_METRICS, Comparison, Frequencies, System, check_lines, compare
 from heedful.metrics.edits import Reference
@@ -57,11 +57,13 @@ class SentenceFiles:
         references = several if len(self.references) > 1 else files[self.references[0]]
         return Sentences(" + ".join(files), None if self.sources is None else files[self.sources], references, self.to)
 
-    def corpus(self) -> TextCorpus:
+    def corpus(self) -> AlignedFiles:
         """Return the files as a corpus."""
         first, *others = (str(Path(name).absolute()) for name in self.references)
         assert self.sources is not None
-        return TextCorpus(source=str(Path(self.sources).absolute()), target=first, references=tuple(others), to=self.to)
+        return AlignedFiles(
+            source=str(Path(self.sources).absolute()), target=first, references=tuple(others), to=self.to
+        )
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from heedful.base.errors import UserError, by_caller, suggestion
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.files import check_files, content_key
@@ -58,7 +58,7 @@ def recipe_corpus(model: str, recipe: Recipe, split: str | None, wanted: str | N
     return corpora[0] if wanted is None else known[wanted]
 
 
-def check_given(given: TextCorpus, rules: TaskRules, model: str) -> None:
+def check_given(given: AlignedFiles, rules: TaskRules, model: str) -> None:
     """Refuse files that the models' task cannot be evaluated on, or that cannot be opened."""
     if rules.test_files is None:
         raise UserError(
@@ -70,7 +70,7 @@ def check_given(given: TextCorpus, rules: TaskRules, model: str) -> None:
     check_files(given)
 
 
-def averaged_tests(models: Sequence[str], described: Described, given: TextCorpus | None, split: str) -> list[Test]:
+def averaged_tests(models: Sequence[str], described: Described, given: AlignedFiles | None, split: str) -> list[Test]:
     """Return the test corpora of each of several models of one task; refuse models whose scores have no mean."""
     rules = described[models[0]][0].rules
     if given:

@@ -9,7 +9,7 @@ import pytest
 from tests.unit.tasks.masked_models import masked_bundle, week_bundle
 
 from heedful.cli.main import run
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe, Words
@@ -157,7 +157,7 @@ def test_a_text_that_is_too_long(folder: Path, capsys: Capture) -> None:
 
 
 def test_a_model_of_another_kind(folder: Path, tmp_path: Path, capsys: Capture) -> None:
-    recipe = Recipe(data=Data(train=(TextCorpus(source="a", target="b"),)), tokenizer=Words(kind="word"))
+    recipe = Recipe(data=Data(train=(AlignedFiles(source="a", target="b"),)), tokenizer=Words(kind="word"))
     recipe = recipe.model_copy(update={"model": recipe.pair_model.model_copy(update={"width": 8, "inner": 8})})
     tokenizer = train_tokenizer(recipe.tokenizer, ["ant bee"])
     write_description(tmp_path, recipe, Vocabularies({"text": tokenizer}))

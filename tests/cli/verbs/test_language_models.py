@@ -13,7 +13,7 @@ from tests.unit.tasks.text_generators import language_bundle
 import heedful
 from heedful.base.errors import UserError
 from heedful.cli.main import run
-from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.containers import PlainText
 from heedful.config.tokenizer import Words
 from heedful.tasks.generate.model import TextGenerator
 
@@ -29,7 +29,7 @@ def model_on(folder: Path, name: str, texts: Path, seed: int = 5, tokenizer: Wor
         with torch.no_grad():
             for parameter in bundle.model.parameters():
                 parameter.add_(torch.randn_like(parameter), alpha=0.2)
-    test = (PlainTexts(text=str(texts), documents="line"),)
+    test = (PlainText(text=str(texts), documents="line"),)
     data = bundle.recipe.data.model_copy(update={"test": test, "folder": ""})
     return write(folder / name, replace(bundle, recipe=bundle.recipe.model_copy(update={"data": data})))
 

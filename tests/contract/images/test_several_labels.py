@@ -15,7 +15,7 @@ from tests.contract.images.test_classifiers import recipe_of
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED
 from heedful.cli.main import run
-from heedful.config.corpora.images import BuiltinImages, CsvImages, JsonlImages, NpzImages
+from heedful.config.corpora.containers import Builtin, Csv, Jsonl, Npz
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
@@ -62,19 +62,19 @@ def test_tables_json_lines_arrays_and_scenes_give_any_number_of_labels(tmp_path:
     )
     np.savez(tmp_path / "rows.npz", x=np.zeros((2, 4, 4), np.uint8), y=np.array(["red,blue", ""]))
     corpora = (
-        (CsvImages(csv="rows.csv", image="path", label="tags"), [("red", "round"), ()]),
-        (JsonlImages(jsonl="rows.jsonl", image="path", label="tags"), [("red", "7"), (), ("red",)]),
-        (NpzImages(npz="rows.npz"), [("red", "blue"), ()]),
+        (Csv(csv="rows.csv", image="path", label="tags"), [("red", "round"), ()]),
+        (Jsonl(jsonl="rows.jsonl", image="path", label="tags"), [("red", "7"), (), ("red",)]),
+        (Npz(npz="rows.npz"), [("red", "blue"), ()]),
     )
     for corpus, expected in corpora:
         assert [image.labels for image in read_images(corpus, str(tmp_path), several=True)] == expected
-    for image in read_images(BuiltinImages(builtin="scenes", label="shape", count=5), several=True):
+    for image in read_images(Builtin(builtin="scenes", label="shape", count=5), several=True):
         assert sorted(image.labels) == sorted({thing.shape for thing in image.source.things})  # type: ignore[union-attr]
 
 
 def test_a_list_of_labels_where_an_image_has_one_is_refused_with_the_key_that_allows_it(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"path": "a.png", "tags": ["red"]}\n')
-    corpus = JsonlImages(jsonl="rows.jsonl", image="path", label="tags")
+    corpus = Jsonl(jsonl="rows.jsonl", image="path", label="tags")
     said = "line 1: field `tags` is a list, but a label is text or a whole number"
     with pytest.raises(UserError, match=r"rows\.jsonl, ") as refusal:
         list(read_images(corpus, str(tmp_path)))
@@ -132,7 +132,7 @@ def test_answers_and_scores_are_those_of_a_classifier_of_texts(
     model = ImageClassifier.load(trained, device="cpu")
     assert model.several
     assert any(fact.startswith("several labels of ") for fact in model._own_facts())
-    scenes = BuiltinImages(builtin="scenes", label="colour", part="test", count=4)
+    scenes = Builtin(builtin="scenes", label="colour", part="test", count=4)
     images = list(read_images(scenes, several=True))
     found = list(model.stream_images(images))
     for one in found:

@@ -16,7 +16,7 @@ from transformers import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
 from heedful.base.packed import Layout, Packed
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
@@ -314,7 +314,7 @@ def test_sequences_of_any_length_are_taken(positions: str) -> None:
 def test_a_saved_model_comes_back_whole(positions: str, norm: str) -> None:
     """The recipe as JSON and the weights as bytes, as a bundle holds them."""
     written = model_of(positions, norm)
-    corpus = TextCorpus(source="a", target="b")
+    corpus = AlignedFiles(source="a", target="b")
     model = TransformerModel.model_validate({"positions": positions, "max_distance": 5})
     recipe = Recipe(data=Data(train=(corpus,)), model=model)
     assert recipe_from_json(recipe_to_json(recipe), "here") == recipe

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.text_form import TOO_LONG, TextForm, join_words, split_words
@@ -18,11 +18,11 @@ from heedful.data.text_form import TOO_LONG, TextForm, join_words, split_words
 
 def test_text_stands_as_it_is_unless_a_form_is_asked_for() -> None:
     assert TextForm()("E\u0301 ÀB") == "E\u0301 ÀB"
-    assert TextForm.of(Data(train=(TextCorpus(source="a", target="b"),))) == TextForm(max_line=1_000_000)
+    assert TextForm.of(Data(train=(AlignedFiles(source="a", target="b"),))) == TextForm(max_line=1_000_000)
 
 
 def test_a_line_that_is_too_long_becomes_blank() -> None:
-    data = Data(train=(TextCorpus(source="a", target="b"),), max_line=5, lowercase=True)
+    data = Data(train=(AlignedFiles(source="a", target="b"),), max_line=5, lowercase=True)
     form = TextForm.of(data)
     assert form.of_line("FIVE!") == "five!"
     assert form.of_line("SIX!!!") is TOO_LONG
@@ -62,7 +62,7 @@ def test_text_in_a_form_stays_in_it(text: str) -> None:
 def test_a_recipe_decides_the_form_of_both_sides(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("E\u0301 DOG\n", encoding="utf-8")
     (tmp_path / "b").write_text("Ein HUND\n", encoding="utf-8")
-    corpus, folder = TextCorpus(source="a", target="b"), str(tmp_path)
+    corpus, folder = AlignedFiles(source="a", target="b"), str(tmp_path)
     form = TextForm.of(Data(train=(corpus,), nfc=True, lowercase=True))
     assert list(read_pairs(corpus, folder, form)) == [("é dog", "ein hund")]
     assert list(read_pairs(corpus, folder)) == [("E\u0301 DOG", "Ein HUND")]

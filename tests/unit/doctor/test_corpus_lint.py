@@ -14,7 +14,7 @@ import pytest
 from tests.shared.patience import PATIENCE
 
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.containers import AlignedFiles, Builtin, Jsonl, Tsv
 from heedful.config.data import Data
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.doctor.corpora import corpus_lint
@@ -31,10 +31,10 @@ def silent(message: str) -> None:
     """Say nothing."""
 
 
-def write(folder: Path, name: str, pairs: Pairs) -> TextCorpus:
+def write(folder: Path, name: str, pairs: Pairs) -> AlignedFiles:
     for side, suffix in ((0, "en"), (1, "de")):
         (folder / f"{name}.{suffix}").write_text("".join(f"{pair[side]}\n" for pair in pairs), encoding="utf-8")
-    return TextCorpus(source=f"{name}.en", target=f"{name}.de")
+    return AlignedFiles(source=f"{name}.en", target=f"{name}.de")
 
 
 def look(folder: Path, corpus: AnyCorpus, **data: object) -> tuple[LintedCorpus, Data]:
@@ -194,15 +194,15 @@ def test_corpora_of_every_form_name_their_file(tmp_path: Path) -> None:
     (tmp_path / "z.en.gz").write_bytes(gzip.compress(b"one\ntwo\n"))
     (tmp_path / "z.de.gz").write_bytes(gzip.compress(b"ein &amp;\nzwei\n"))
     for corpus, file in (
-        (TsvCorpus(tsv="a.tsv", source=2, target=3), "a.tsv (target)"),
-        (JsonlCorpus(jsonl="a.jsonl", source="l", target="r"), "a.jsonl (target)"),
-        (TextCorpus(source="z.en.gz", target="z.de.gz"), "z.de.gz"),
+        (Tsv(tsv="a.tsv", source=2, target=3), "a.tsv (target)"),
+        (Jsonl(jsonl="a.jsonl", source="l", target="r"), "a.jsonl (target)"),
+        (AlignedFiles(source="z.en.gz", target="z.de.gz"), "z.de.gz"),
     ):
         assert found(tmp_path, corpus)["entities", file].lines == (1,)
 
 
 def test_a_built_in_corpus_is_clean_and_has_a_name(tmp_path: Path) -> None:
-    linted, data = look(tmp_path, BuiltinCorpus(builtin="english-spanish", count=500))
+    linted, data = look(tmp_path, Builtin(builtin="english-spanish", count=500))
     seen = make_findings(linted, [*linted.sightings, *(sighting for _, sighting in find_repeats([linted]))], data)
     assert {finding.kind for finding in seen} <= {"repeated", "ambiguous", "identical"}
     assert len(linted) == 500

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe, Words
@@ -19,7 +19,7 @@ from heedful.doctor.token_statistics import TokenStatistics, count_tokens, find_
 
 
 def words_recipe(size: int = 100, **data: Any) -> Recipe:
-    corpus = TextCorpus(source="a", target="b")
+    corpus = AlignedFiles(source="a", target="b")
     return Recipe(data=Data.model_validate({"train": [corpus], **data}), tokenizer=Words(kind="word", size=size))
 
 

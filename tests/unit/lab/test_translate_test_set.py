@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Tokenized
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
@@ -53,7 +53,7 @@ def several_folder(reversing_folder: Path, tmp_path_factory: pytest.TempPathFact
     return folder
 
 
-def with_data(model: Translator, folder: Path, *train: TextCorpus, **settings: object) -> Translator:
+def with_data(model: Translator, folder: Path, *train: AlignedFiles, **settings: object) -> Translator:
     """The model with other training corpora in its recipe."""
     data = model.recipe.data.model_copy(update={"folder": str(folder), "train": train, **settings})
     recipe = model.recipe.model_copy(update={"data": data})
@@ -195,7 +195,7 @@ def test_words_are_counted_in_the_first_lines_alone_and_the_title_says_so(
 
 
 def test_training_words_have_the_form_of_the_translations(reversing: Translator, folder: Path) -> None:
-    corpus = TextCorpus(source="x.en", target="x.de")
+    corpus = AlignedFiles(source="x.en", target="x.de")
     assert texts_of(with_data(reversing, folder, corpus)) == ["Der Hund", "der Hund"]
     lower = with_data(reversing, folder, corpus, lowercase=True)
     assert texts_of(lower) == ["der hund", "der hund"]
@@ -204,7 +204,7 @@ def test_training_words_have_the_form_of_the_translations(reversing: Translator,
 def test_training_words_are_ordinary_text_where_that_is_scored(reversing: Translator, folder: Path) -> None:
     (folder / "x.de").write_text("der Hund , ja .\nder Hund !\n")
     tokenized = Tokenized(source="en", target="de")
-    model = with_data(reversing, folder, TextCorpus(source="x.en", target="x.de"), tokenized=tokenized)
+    model = with_data(reversing, folder, AlignedFiles(source="x.en", target="x.de"), tokenized=tokenized)
     assert texts_of(model) == ["der Hund , ja .", "der Hund !"]
     scored = model.recipe.evaluate.model_copy(update={"detokenize": True})
     recipe: Recipe = model.recipe.model_copy(update={"evaluate": scored})
@@ -216,8 +216,8 @@ def test_training_words_are_of_the_language_that_is_judged(reversing: Translator
     model = with_data(
         reversing,
         folder,
-        TextCorpus(source="x.en", target="x.de", to="de"),
-        TextCorpus(source="x.en", target="x.fr", to="fr"),
+        AlignedFiles(source="x.en", target="x.de", to="de"),
+        AlignedFiles(source="x.en", target="x.fr", to="fr"),
     )
     assert texts_of(model, "fr") == ["le chien", "le chat"]
     assert len(texts_of(model)) == 4

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load, save
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
@@ -46,7 +46,7 @@ def refusal(folder: Path) -> str:
 
 def test_a_bundle_with_separate_vocabularies_comes_back(tmp_path: Path) -> None:
     recipe = Recipe(
-        data=Data(train=(TextCorpus(source="a", target="b"),)),
+        data=Data(train=(AlignedFiles(source="a", target="b"),)),
         tokenizer=Words(kind="word", joint=False),
         model=TransformerModel(width=8, heads=2, layers=1, inner=8, tie="decoder"),
     )

@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from tests.text_models import classifier_recipe, fresh_classifier, written
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json
@@ -35,7 +35,7 @@ def make(tmp_path: Path) -> Make:
     def made(name: str, words: str = "ant bee cat", target_words: str = "", **options: object) -> Path:
         config = {"width": 16, "heads": 2, "layers": 1, "inner": 16, "tie": "decoder" if target_words else "all"}
         recipe = Recipe(
-            data=Data(train=(TextCorpus(source="a", target="b"),)),
+            data=Data(train=(AlignedFiles(source="a", target="b"),)),
             tokenizer=Words(kind="word", joint=not target_words),
             model=TransformerModel.model_validate({**config, **options}),
         )

@@ -7,7 +7,7 @@ import pytest
 from tests.text_models import classifier_recipe, masked_recipe
 from torch import nn
 
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.runs.model_card import write_card
@@ -16,7 +16,7 @@ PAIRS = {"train": [{"tsv": "x.tsv", "label": 1, "text": 2, "second": 3}], "valid
 
 
 def translator(**corpus: Any) -> Recipe:
-    return Recipe(data=Data(train=(TextCorpus(source="a", target="b", **corpus),)))
+    return Recipe(data=Data(train=(AlignedFiles(source="a", target="b", **corpus),)))
 
 
 def classifier(**data: Any) -> Recipe:

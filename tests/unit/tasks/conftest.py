@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
@@ -21,7 +21,7 @@ def untrained() -> Callable[..., Translator]:
     def make(nfc: bool = False, **options: object) -> Translator:
         config = {"width": 16, "heads": 2, "layers": 1, "inner": 16, "positions": "learned", "max_positions": 9}
         recipe = Recipe(
-            data=Data(train=(TextCorpus(source="a", target="b"),), nfc=nfc, max_length=8),
+            data=Data(train=(AlignedFiles(source="a", target="b"),), nfc=nfc, max_length=8),
             tokenizer=Words(kind="word"),
             model=TransformerModel.model_validate({**config, **options}),
         )

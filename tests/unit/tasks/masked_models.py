@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 
 from heedful.base.packed import Packed
-from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.containers import PlainText
 from heedful.config.data import Data
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe
@@ -32,7 +32,7 @@ def masked_bundle(
     """A model of random weights, far enough from zero that its answers differ from place to place."""
     shape = {"family": "bert", "width": 16, "heads": 2, "layers": 2, "inner": 24, "max_positions": 40, "dropout": 0.1}
     recipe = Recipe(
-        data=Data(train=(PlainTexts(text="a.txt"),), max_length=24, batch_tokens=64, lowercase=lowercase),
+        data=Data(train=(PlainText(text="a.txt"),), max_length=24, batch_tokens=64, lowercase=lowercase),
         tokenizer=tokenizer or Words(kind="word"),
         model=BertModel.model_validate({**shape, **model}),
     )

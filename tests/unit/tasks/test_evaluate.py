@@ -16,7 +16,7 @@ from tests.text_models import (
 
 import heedful
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.tasks.table import task_named
 from heedful.tasks.translate.model import Translator
 
@@ -31,7 +31,7 @@ def pairs(sentences: Callable[[int], list[str]], reverse: Callable[[str], str]) 
 def test_a_translator_is_scored_as_by_its_task(reversing: Translator, pairs: Pairs, tmp_path: Path) -> None:
     for side, name in enumerate(("in", "out")):
         (tmp_path / name).write_text("".join(pair[side] + "\n" for pair in pairs))
-    corpus = TextCorpus(source=str(tmp_path / "in"), target=str(tmp_path / "out"))
+    corpus = AlignedFiles(source=str(tmp_path / "in"), target=str(tmp_path / "out"))
     expected = task_named("translate").evaluate(reversing, corpus, options={"beam": 2})
     ready: list[int] = []
     found = reversing.evaluate(pairs, beam=2, progress=ready.append)

@@ -6,7 +6,7 @@ from typing import Any, Literal
 import torch
 
 from heedful.base.packed import Packed
-from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.containers import PlainText
 from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe
@@ -48,7 +48,7 @@ def language_bundle(
     kind = tokenizer or Characters(kind="char")
     recipe = Recipe(
         data=Data(
-            train=(PlainTexts(text="a.txt", documents=documents),),
+            train=(PlainText(text="a.txt", documents=documents),),
             max_length=max_length,
             batch_tokens=64,
             borders=borders,

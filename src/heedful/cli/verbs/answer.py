@@ -21,12 +21,9 @@ from heedful.cli.images import family_of
 from heedful.cli.input import InputLines, as_one_text, open_inputs, standard_input
 from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption
 from heedful.cli.output import check_output, line_progress, line_writer
-from heedful.config.corpora.questions import JsonlQuestions
 from heedful.data.corpora.formats.json_rows import json_object, text_field
-from heedful.data.corpora.questions.question import Question, make_question
-from heedful.data.corpora.questions.reading import question_of_row
-from heedful.data.images.questions.reading import AskedImage, locate_image, make_image_question
-from heedful.data.images.reading import LabelledImage
+from heedful.data.corpora.questions import Question, make_question
+from heedful.data.images.reading import AskedImage, LabelledImage, locate_image, make_image_question
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer
@@ -34,7 +31,6 @@ if TYPE_CHECKING:
     from heedful.tasks.classify.classification import ImageAnswer
 
 MAX_ANSWER: Final = 30  # tokens: see `tasks.answer.answer`, which needs torch
-_FIELDS = JsonlQuestions(jsonl="", question="question")
 _JSON_LINES = 'one JSON object per line: {"question": "...", "text": "..."}'
 _JSON_IMAGES = _JSON_LINES.replace("text", "image")
 
@@ -146,7 +142,9 @@ def _about_texts(inputs: Sequence[str] | None, questions: Sequence[str] | None, 
     if not questions and text is None:
 
         def read(line: str, where: str) -> Question:
-            return question_of_row(json_object(line, where), _FIELDS, where, answered=False)
+            row = json_object(line, where)
+            asked, text_of_row = text_field(row, "question", where), text_field(row, "text", where)
+            return make_question(asked, text_of_row, where=where, key=str(row.get("id", "")))
 
         return [(entry, read) for entry in open_inputs(inputs, on_each_line=_JSON_LINES)]
     if text == "-" and not questions:

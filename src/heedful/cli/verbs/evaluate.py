@@ -28,7 +28,7 @@ from heedful.cli.options import (
     words_of,
 )
 from heedful.cli.output import check_output, progress_bar
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.tasks.parse.parse import ParseOptions
 
 
@@ -159,7 +159,9 @@ def command(
         messages.note(f"recorded in {path}.")
 
 
-def _given_files(source: str | None, targets: list[str] | None, split: str | None, to: str | None) -> TextCorpus | None:
+def _given_files(
+    source: str | None, targets: list[str] | None, split: str | None, to: str | None
+) -> AlignedFiles | None:
     """Return the corpus of the command line, if there is one."""
     if source is None and not targets:
         if to:
@@ -171,7 +173,7 @@ def _given_files(source: str | None, targets: list[str] | None, split: str | Non
     if split:
         raise UserError("--split chooses among the recipe's corpora: leave it out next to --source and --target.")
     first, *others = (str(Path(name).absolute()) for name in targets)
-    return TextCorpus(source=str(Path(source).absolute()), target=first, references=tuple(others), to=to or "")
+    return AlignedFiles(source=str(Path(source).absolute()), target=first, references=tuple(others), to=to or "")
 
 
 def _output_files(output: Path, models: Sequence[str], corpora: Sequence[str]) -> Iterator[Path]:

@@ -22,7 +22,7 @@ from heedful.cli.options import (
     WithOption,
 )
 from heedful.cli.output import check_output, line_writer
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.data.corpora.pairs import read_pairs
@@ -175,7 +175,7 @@ def _of_texts(generator: "TextGenerator", entries: Sequence[InputLines], stride:
 
 
 def _of_pairs(
-    translator: "Translator", corpus: TextCorpus | None, entries: Sequence[InputLines], to: str | None
+    translator: "Translator", corpus: AlignedFiles | None, entries: Sequence[InputLines], to: str | None
 ) -> "Iterator[TokenScores]":
     if corpus is not None:
         yield from translator.score_stream(read_pairs(corpus), to, name=corpus.title)
@@ -186,7 +186,7 @@ def _of_pairs(
 
 def _corpus(
     source: str | None, target: str | None, inputs: list[str] | None, texts: list[str] | None
-) -> TextCorpus | None:
+) -> AlignedFiles | None:
     """Return the corpus of --source and --target, if they are given."""
     if source is None and target is None:
         return None
@@ -195,7 +195,7 @@ def _corpus(
     if source is None or target is None:
         missing = "--source" if source is None else "--target"
         raise UserError(f"{missing} is missing: a translation is scored together with its source.")
-    corpus = TextCorpus(source=source, target=target)
+    corpus = AlignedFiles(source=source, target=target)
     check_files(corpus)
     return corpus
 

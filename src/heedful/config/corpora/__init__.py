@@ -1,1 +1,1 @@
-"""The corpora that a recipe can name: one file per family of forms."""
+"""The corpora that a recipe can name: one class per container, with the roles of its rows."""

@@ -1,30 +1,36 @@
-"""What every corpus of a recipe has: its keys, its files, and the facts that its form declares about itself."""
+"""What every corpus of a recipe has: its keys, its files, and the facts that its container declares about itself."""
 
-from collections.abc import Iterator
-from typing import Annotated, ClassVar, Literal, Self
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Self
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    PositiveInt,
+    SerializerFunctionWrapHandler,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import InitErrorDetails
 
 from heedful.config.corpora.old_names import with_first_names
+from heedful.config.corpora.roles import RowKind
 from heedful.config.section import Section
 
 # The description completes the loader's message about a value that does not match: "... but must be <description>".
 Lines = Annotated[str, Field(pattern=r"^(\d+-\d+)?$", description='a range of lines such as "1-2000"')]
 Name = Annotated[str, Field(pattern=r"^(\w[\w. -]*)?$", description="letters, digits, `.`, `-`, `_` and spaces")]
 Language = Annotated[str, Field(pattern=r"^(\w[\w-]*)?$", description='a language such as "de"')]
-Column = PositiveInt | Annotated[str, Field(min_length=1, description="the name of a column")]
-Separator = Literal[",", ";", "|", "\t"]
-# Keys that name columns.
-_COLUMNS = ("source", "target", "text", "second", "image", "caption", "label", "question", "answer", "group")
+Part = Annotated[str, Field(pattern=r"^(\d+(-\d+)?/\d+)?$", description='a part such as "0/10" or "1-9/10"')]
 
 
 class Corpus(Section):
-    """Keys of every corpus, and the facts that each form of corpus declares about itself."""
+    """Keys of every corpus, and the facts that each container declares about itself."""
 
-    frozen_kind: ClassVar[str]  # part of cache keys and of checkpoints: stays the same if the class is renamed
+    frozen: ClassVar[str]  # first part of the corpus's kind in cache keys: stays the same if the class is renamed
+    row_kinds: ClassVar[tuple[RowKind, ...]]  # the kinds of rows that it can hold
     file_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are file names
     folder_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are names of folders
-    later_keys: ClassVar[tuple[str, ...]] = ()  # keys added after the form's first release: see `options`
 
     name: Name = ""
     """Name of the corpus in messages and results; by default its file names."""
@@ -35,6 +41,51 @@ class Corpus(Section):
     to: Language = ""
     """Target language: "de" puts the tag `<2de>` before every source, for multilingual models."""
 
+    @property
+    def row_kind(self) -> RowKind:
+        """The kind of its rows."""
+        return self.row_kinds[0]
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """What its rows have: the needed roles of their kind, and the optional ones that are set."""
+        kind = self.row_kind
+        return frozenset(kind.needed).union(role for role in kind.roles if getattr(self, role, None) is not None)
+
+    @property
+    def frozen_kind(self) -> str:
+        """Container and kind of rows, in cache keys."""
+        return self.frozen + self.row_kind.frozen
+
+    @classmethod
+    def keys_of(cls, kind: RowKind) -> tuple[str, ...]:
+        """Return the keys that apply to a corpus with rows of this kind."""
+        return tuple(cls.model_fields)
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys that apply to this corpus."""
+        return self.keys_of(self.row_kind)
+
+    def defaults_of(self, kind: RowKind) -> Mapping[str, object]:
+        """Return the defaults of keys that depend on the kind of rows."""
+        return {}
+
+    @model_validator(mode="after")
+    def _keys_fit_the_rows(self) -> Self:
+        kind = self.row_kind
+        for key in type(self).model_fields:
+            if key not in self.keys and getattr(self, key) not in (None, "", False):
+                raise ValueError(f"`{key}` does not apply to {kind.words}: leave it out")
+        for key, value in self.defaults_of(kind).items():
+            if getattr(self, key) is None:
+                self.__dict__[key] = value  # not by the recipe: `model_fields_set` stays what it is
+        missing = [role for role in kind.needed if role in type(self).model_fields and getattr(self, role) is None]
+        if missing:
+            lines = [InitErrorDetails(type="missing", loc=(role,), input=self) for role in missing]
+            raise ValidationError.from_exception_data(type(self).__name__, lines)
+        return self
+
     @model_validator(mode="after")
     def _lines_go_up(self) -> Self:
         if self.lines and not 1 <= self.line_range[0] <= self.line_range[1]:
@@ -42,6 +93,12 @@ class Corpus(Section):
                 f'`lines` is "{self.lines}", but must be a first and a last line in ascending order, counted from 1'
             )
         return self
+
+    @model_serializer(mode="wrap")
+    def _only_keys_that_apply(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values = serialize(self)
+        unset = [role for role in self.row_kind.later if getattr(self, role, None) is None]
+        return {key: values[key] for key in self.keys if key in values and key not in unset}
 
     def files(self) -> tuple[str, ...]:
         """Return the names of the corpus's files."""
@@ -55,10 +112,8 @@ class Corpus(Section):
 
     @property
     def has_header(self) -> bool:
-        """Whether the first line has the names of columns: it says so, or a column is given by its name."""
-        columns = (getattr(self, key, None) for key in _COLUMNS)
-        header = getattr(self, "header", None)  # None: not a table
-        return header is not None and (header or any(isinstance(column, str) for column in columns))
+        """Whether the first line has the names of columns."""
+        return False
 
     @property
     def title(self) -> str:
@@ -70,8 +125,12 @@ class Corpus(Section):
 
         A key that was added later is included only where it differs from its default, so that old caches stay valid.
         """
-        unset = {key for key in self.later_keys if getattr(self, key) == type(self).model_fields[key].default}
+        unset = {key for key in self._later_keys() if getattr(self, key) == type(self).model_fields[key].default}
         return with_first_names(self.model_dump(exclude={"name", "weight", *self.file_keys, *self.folder_keys, *unset}))
+
+    def _later_keys(self) -> tuple[str, ...]:
+        """Return the keys added after the first release of corpora with such rows."""
+        return ()
 
     def _untitled(self) -> str:
         return " + ".join(self.files())
@@ -83,15 +142,40 @@ class Corpus(Section):
         return first, last
 
 
-class GeneratedCorpus(Corpus):
-    """Keys of corpora from generators that ship with Heedful."""
+class Subsets(Corpus):
+    """Keys of corpora in files of which a part can be used.
 
-    builtin: str
-    """Name of the generator."""
-    part: Literal["train", "valid", "test"] = "train"
-    """Part of what is generated; parts have nothing in common."""
-    count: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
-    """Number of sentence pairs, of questions, or of images."""
+    Rows are chosen by the sha256 of their content, so that neither their order nor another corpus changes the choice.
+    """
 
-    def _untitled(self) -> str:
-        return f"{self.builtin} {self.part}"
+    part: Part = ""
+    """Subset of the rows by the hash of their text or image: "0/10" is the first of ten parts, "1-9/10" the others."""
+    sample: PositiveInt | None = None
+    """Number of texts or images to keep, those with the smallest hashes; by default all."""
+
+    @property
+    def part_range(self) -> tuple[int, int, int]:
+        """First part, last part and number of parts of `part`, which must be set."""
+        members, count = self.part.split("/")
+        first, _, last = members.partition("-")
+        return int(first), int(last or first), int(count)
+
+    @model_validator(mode="after")
+    def _there_are_such_parts(self) -> Self:
+        if self.part:
+            first, last, count = self.part_range
+            if not first <= last < count:
+                raise ValueError(
+                    f'`part` is "{self.part}", but must be one or more of the parts 0 to n-1 of n, such as "0/10" or '
+                    '"1-9/10"'
+                )
+        return self
+
+    @model_validator(mode="after")
+    def _each_role_has_its_place(self) -> Self:
+        places: dict[object, str] = {}
+        for role in self.row_kind.roles if self.row_kind.needed[0] != "source" else ():  # a target may be its source
+            place = getattr(self, role, None)
+            if place is not None and places.setdefault(place, role) != role:
+                raise ValueError(f"`{places[place]}` and `{role}` are both {place!r}, but must be different")
+        return self

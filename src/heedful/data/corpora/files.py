@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 from heedful.base.errors import UserError, counted
 from heedful.base.files import sha256_of_file
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.corpus import GeneratedCorpus
+from heedful.config.corpora.containers import Builtin
 from heedful.data.corpora.formats.lines import TextFile, check_exists, check_folder, locate
 
 Row = TypeVar("Row")
@@ -46,7 +46,7 @@ def content_key(corpus: AnyCorpus, folder: str = "") -> dict[str, object]:
         "kind": corpus.frozen_kind,
         "options": corpus.options(),
         "files": [[sha256_of_file(file.path), file.path.suffix.lower(), file.member] for file in files],
-        "generator": GENERATORS[corpus.builtin] if isinstance(corpus, GeneratedCorpus) else [],
+        "generator": GENERATORS[corpus.builtin] if isinstance(corpus, Builtin) else [],
     }
 
 

@@ -20,9 +20,6 @@ from uuid import uuid4
 from heedful.base.arguments import check_text
 from heedful.base.errors import UserError, suggestion
 from heedful.base.files import WRITING_FAULTS, machine_faults, user_faults
-from heedful.config.corpora.pairs import JsonlCorpus
-from heedful.config.corpora.questions import JsonlQuestions
-from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.data import Data
 from heedful.config.task_rules import TaskRules
 from heedful.data.cache import cache_folder
@@ -45,12 +42,7 @@ class RowForm:
     @classmethod
     def of(cls, rules: TaskRules) -> "RowForm":
         """Return the form of the rows that a task learns from."""
-        if rules.takes(JsonlCorpus(jsonl="")):
-            return cls(("source", "target"))
-        if rules.takes(JsonlQuestions(jsonl="", question="question")):
-            return cls(("question", "text", _ANSWER), (_START,))
-        optional = () if rules.words else ("second",)
-        return cls(("text", _LABEL), optional) if rules.labels else cls(("text",))
+        return cls(rules.roles[0].needed, rules.roles[0].optional)
 
     @property
     def words(self) -> str:
@@ -81,14 +73,15 @@ class RowForm:
 
 def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
     """Write rows to the cache, and return the corpus table that names them; `name` is their name in messages."""
-    if rules.takes(TreeCorpus(trees="")):
+    needed = {role for form in rules.roles for role in form.needed}
+    if "tree" in needed:
         raise UserError(
             f"`{name}` is given in memory, but {rules.learner} learns from files: write one bracketed tree per line, "
             "and name the file by `trees` in the recipe."
         )
-    if rules.more_sides:
+    if "caption" in needed:
         raise UserError(f"`{name}` is given in memory, but {rules.needs}.")
-    if rules.images:
+    if "image" in needed:
         raise UserError(
             f"`{name}` is given in memory, but {rules.learner} learns from files: name them in the recipe, such as a "
             "folder (`images`) or arrays (`npz`)."

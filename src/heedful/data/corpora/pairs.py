@@ -2,36 +2,17 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
-from typing import Final, assert_never
+from typing import Final
 
 from heedful.base.errors import UserError, counted
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.captions import CsvCaptions, JsonlCaptions, TsvCaptions
-from heedful.config.corpora.image_questions import (
-    BuiltinImageQuestions,
-    CsvImageQuestions,
-    JsonlImageQuestions,
-    TsvImageQuestions,
-)
-from heedful.config.corpora.images import (
-    BuiltinImages,
-    CsvImages,
-    FolderImages,
-    IdxImages,
-    JsonlImages,
-    NpzImages,
-    TsvImages,
-)
-from heedful.config.corpora.pairs import BuiltinCorpus, CsvCorpus, FiledPairs, JsonlCorpus, TextCorpus, TsvCorpus
-from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
-from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, PlainTexts, TsvTexts
-from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.corpora.containers import AlignedFiles, Builtin, Csv, Jsonl, Trees, Tsv
+from heedful.config.corpora.roles import PAIRS
 from heedful.data.builtin.dates import date_pairs
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.formats.json_rows import json_object, text_field
 from heedful.data.corpora.formats.lines import TextFile, check_exists, read_lines
-from heedful.data.corpora.formats.tables import read_columns
+from heedful.data.corpora.formats.rows import read_rows
 from heedful.data.corpora.trees import all_trees, tree_pair
 from heedful.data.text_form import TOO_LONG, TextForm
 
@@ -59,8 +40,8 @@ def read_references(
     Targets of one source are references of it if the corpus has `variants`; sources then come in the order in which
     they occur first, and blank pairs are left out. Those of further files (`references`) are so line by line.
     """
-    references = corpus.references if isinstance(corpus, TextCorpus) else ()
-    variants = isinstance(corpus, FiledPairs) and corpus.variants
+    references = corpus.references if isinstance(corpus, AlignedFiles) else ()
+    variants: bool = getattr(corpus, "variants", False)
     if not references and not variants:
         yield from read_pairs(corpus, folder, form)
         return
@@ -88,41 +69,20 @@ def why_blank(pair: Pair) -> str:
 
 
 def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
-    match corpus:
-        case TextCorpus():
-            return _text_pairs(*files_of(corpus, folder)[:2])
-        case TsvCorpus() | CsvCorpus():
-            return _table_pairs(corpus, *files_of(corpus, folder))
-        case JsonlCorpus():
-            return _jsonl_pairs(corpus, *files_of(corpus, folder))
-        case BuiltinCorpus():
-            return _GENERATORS[corpus.builtin](corpus.part, corpus.count)
-        case TreeCorpus():
-            return _tree_pairs(corpus, folder)
-        case TsvTexts() | CsvTexts() | JsonlTexts() | ConllTexts() | PlainTexts():
-            raise TypeError(f"{corpus.title} has texts, not pairs")
-        case JsonlQuestions() | SquadQuestions() | BuiltinQuestions():
-            raise TypeError(f"{corpus.title} has questions, not pairs")
-        case TsvImageQuestions() | CsvImageQuestions() | JsonlImageQuestions() | BuiltinImageQuestions():
-            raise TypeError(f"{corpus.title} has questions about images, not pairs")
-        case (
-            FolderImages()
-            | TsvImages()
-            | CsvImages()
-            | JsonlImages()
-            | TsvCaptions()
-            | CsvCaptions()
-            | JsonlCaptions()
-            | IdxImages()
-            | NpzImages()
-            | BuiltinImages()
-        ):
-            raise TypeError(f"{corpus.title} has images, not pairs")
-        case _:
-            assert_never(corpus)
+    if isinstance(corpus, Trees):
+        return (("", "") if tree is None else tree_pair(tree, corpus.leaves) for tree in all_trees(corpus, folder))
+    if corpus.row_kind is PAIRS:
+        match corpus:
+            case AlignedFiles():
+                return _aligned_lines(*files_of(corpus, folder)[:2])
+            case Builtin():
+                return _GENERATORS[corpus.builtin](corpus.part, corpus.count)
+            case Tsv() | Csv() | Jsonl():
+                return _pairs_of_rows(corpus, folder)
+    raise TypeError(f"{corpus.title} has {corpus.row_kind.words}, not pairs")
 
 
-def _text_pairs(source: TextFile, target: TextFile) -> Iterator[Pair]:
+def _aligned_lines(source: TextFile, target: TextFile) -> Iterator[Pair]:
     check_exists(source)
     check_exists(target)
     rows = zip_longest(read_lines(source), read_lines(target))
@@ -137,34 +97,15 @@ def _text_pairs(source: TextFile, target: TextFile) -> Iterator[Pair]:
         yield left, right
 
 
-def _table_pairs(corpus: TsvCorpus | CsvCorpus, file: TextFile) -> Iterator[Pair]:
-    for _, values in read_columns(corpus, file, ("source", "target")):
-        yield (values[0], values[1]) if values else ("", "")
-
-
-def _jsonl_pairs(corpus: JsonlCorpus, file: TextFile) -> Iterator[Pair]:
-    for number, line in enumerate(read_lines(file), start=1):
-        where = f"{file.name}, line {number:,}"
-        if not line.strip():
+def _pairs_of_rows(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Pair]:
+    """Yield the pairs of each row; a field with several targets needs `variants`."""
+    for row in read_rows(corpus, folder):
+        if row is None:
             yield "", ""
             continue
-        row = json_object(line, where)
-        source = text_field(row, corpus.source, where)
-        yield from ((source, target) for target in _targets(corpus, row, where))
-
-
-def _targets(corpus: JsonlCorpus, row: dict[str, object], where: str) -> list[str]:
-    """Return the target of a row, or those of a list, which a corpus with `variants` may have."""
-    found = row.get(corpus.target)
-    if not isinstance(found, list):
-        return [text_field(row, corpus.target, where)]
-    if not corpus.variants:
-        raise UserError(f"{where}: field `{corpus.target}` is a list, but must be text unless `variants` is true.")
-    if not found:
-        raise UserError(f"{where}: field `{corpus.target}` is an empty list, but must have at least one text.")
-    return [text_field({corpus.target: one}, corpus.target, where) for one in found]
-
-
-def _tree_pairs(corpus: TreeCorpus, folder: str) -> Iterator[Pair]:
-    for tree in all_trees(corpus, folder):
-        yield ("", "") if tree is None else tree_pair(tree, corpus.leaves)
+        source = row.text("source")
+        if isinstance(row.value("target"), list) and not corpus.variants:
+            raise UserError(
+                f"{row.where}: field `{corpus.target}` is a list, but must be text unless `variants` is true."
+            )
+        yield from ((source, target) for target in row.texts("target"))

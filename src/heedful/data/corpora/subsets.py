@@ -9,11 +9,11 @@ from heapq import nsmallest
 from operator import itemgetter
 
 from heedful.base.errors import UserError, counted
-from heedful.config.corpora.texts import TextsCorpus
+from heedful.config.corpora.corpus import Subsets
 from heedful.data.corpora.files import Row
 
 
-def choose(rows: Iterable[Row], corpus: TextsCorpus, key: Callable[[Row], str], noun: str = "text") -> Iterator[Row]:
+def choose(rows: Iterable[Row], corpus: Subsets, key: Callable[[Row], str], noun: str = "text") -> Iterator[Row]:
     """Yield the rows of the corpus's `part` and `sample`, in the order of the file.
 
     `key` returns a row's content; `noun` is what a row is called in messages.
@@ -31,7 +31,7 @@ def _hash(text: str) -> int:
     return int.from_bytes(sha256(text.encode(errors="surrogatepass")).digest(), "big")
 
 
-def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: TextsCorpus) -> Iterator[tuple[int, int, Row]]:
+def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: Subsets) -> Iterator[tuple[int, int, Row]]:
     if not corpus.part:
         return rows
     first, last, count = corpus.part_range
@@ -39,7 +39,7 @@ def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: TextsCorpus) -> Itera
 
 
 def _sampled(
-    rows: Iterator[tuple[int, int, Row]], corpus: TextsCorpus, count: int, noun: str
+    rows: Iterator[tuple[int, int, Row]], corpus: Subsets, count: int, noun: str
 ) -> list[tuple[int, int, Row]]:
     kept = nsmallest(count, rows)  # by hash; equal texts in the order of the file
     if len(kept) < count:

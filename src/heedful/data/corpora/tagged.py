@@ -3,16 +3,14 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final, assert_never
+from typing import Final
 
 from heedful.base.errors import UserError, counted, suggestion
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import TextCorpus
-from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, TaggedTexts, TsvTexts
+from heedful.config.corpora.containers import AlignedFiles, Conll, Csv, Jsonl, Tsv
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.formats.json_rows import checked_text, field_of, json_kind, json_object
-from heedful.data.corpora.formats.lines import TextFile, read_lines
-from heedful.data.corpora.formats.tables import read_columns
+from heedful.data.corpora.formats.lines import read_lines
+from heedful.data.corpora.formats.rows import read_rows
 from heedful.data.corpora.pairs import AS_IT_STANDS, read_pairs
 from heedful.data.corpora.subsets import choose
 from heedful.data.text_form import TextForm
@@ -55,15 +53,18 @@ class TaggedText:
 
 def read_tagged(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS) -> Iterator[TaggedText]:
     """Yield the sentences of a corpus in order, blank ones included."""
-    if isinstance(corpus, TextCorpus):  # a file of words and one of labels, as a command line names them
-        return (text.formed(form) for text in _aligned(corpus, folder))
-    rows = _in_rows(corpus)
-    texts = _all_texts(rows, files_of(rows, folder)[0])
-    if not isinstance(rows, ConllTexts):  # whose lines are words
-        texts = select_lines(texts, rows)
-    if rows.sample is not None:
+    match corpus:
+        case AlignedFiles():  # a file of words and one of labels, as a command line names them
+            return (text.formed(form) for text in _aligned(corpus, folder))
+        case Conll():
+            texts = _conll_texts(corpus, folder)
+        case Tsv() | Csv() | Jsonl() if corpus.roles >= {"text", "label"}:
+            texts = select_lines(_texts_of_rows(corpus, folder), corpus)
+        case _:
+            raise TypeError(f"{corpus.title} has {corpus.row_kind.words}, not words with labels")
+    if corpus.sample is not None:
         texts = (text for text in texts if not text.blank)  # blank texts do not count towards the sample
-    return (text.formed(form) for text in choose(texts, rows, lambda text: " ".join(text.words)))
+    return (text.formed(form) for text in choose(texts, corpus, lambda text: " ".join(text.words)))
 
 
 def label_numbers(texts: Sequence[TaggedText], labels: Sequence[str], name: str) -> list[list[int]]:
@@ -80,31 +81,12 @@ def label_numbers(texts: Sequence[TaggedText], labels: Sequence[str], name: str)
     return [[known[label] for label in text.labels] for text in texts]
 
 
-def _in_rows(corpus: AnyCorpus) -> TaggedTexts:
-    """Return the corpus as one that has words with labels; recipes were checked before."""
-    match corpus:
-        case TsvTexts() | CsvTexts() | JsonlTexts() | ConllTexts():
-            return corpus
-        case _:
-            raise TypeError(f"{corpus.title} has no words with labels")
-
-
-def _all_texts(corpus: TaggedTexts, file: TextFile) -> Iterator[TaggedText]:
-    match corpus:
-        case ConllTexts():
-            return _conll_texts(corpus, file)
-        case TsvTexts() | CsvTexts():
-            return _table_texts(corpus, file)
-        case JsonlTexts():
-            return _jsonl_texts(corpus, file)
-        case _:
-            assert_never(corpus)
-
-
 # --- one word per line ------------------------------------------------------------------------------------------------
 
 
-def _conll_texts(corpus: ConllTexts, file: TextFile) -> Iterator[TaggedText]:
+def _conll_texts(corpus: Conll, folder: str) -> Iterator[TaggedText]:
+    """Yield the sentences of the file; `lines` are those of the file, one per word."""
+    (file,) = files_of(corpus, folder)
     found: list[tuple[str, str, int]] = []  # word, label, line
     for number, line in select_lines(enumerate(read_lines(file), start=1), corpus):
         if not line.strip() or line.startswith(_START_OF_DOCUMENT):
@@ -122,7 +104,7 @@ def _of_columns(found: Sequence[tuple[str, str, int]]) -> TaggedText:
     return TaggedText(words, labels, lines)
 
 
-def _word_of_line(corpus: ConllTexts, line: str, where: str, first: bool) -> tuple[str, str] | None:
+def _word_of_line(corpus: Conll, line: str, where: str, first: bool) -> tuple[str, str] | None:
     """Return the word of a line and its label; None for a comment, and for a range of words in CoNLL-U."""
     columns = line.split("\t") if "\t" in line else [column for column in line.split(" ") if column]
     if first and line.startswith("#") and "\t" not in line and (line[1:2] == " " or not _reaches(corpus, columns)):
@@ -141,46 +123,22 @@ def _word_of_line(corpus: ConllTexts, line: str, where: str, first: bool) -> tup
     return word, label
 
 
-def _reaches(corpus: ConllTexts, columns: Sequence[str]) -> bool:
+def _reaches(corpus: Conll, columns: Sequence[str]) -> bool:
     return len(columns) >= max(corpus.word, corpus.label)
 
 
 # --- one sentence per row ---------------------------------------------------------------------------------------------
 
 
-def _table_texts(corpus: TsvTexts | CsvTexts, file: TextFile) -> Iterator[TaggedText]:
-    for number, values in read_columns(corpus, file, ("text", "label")):
-        words, labels = (value.split() for value in values) if values else ([], [])
-        yield tagged_text(words, labels, f"{file.name}, line {number:,}", number)
-
-
-def _jsonl_texts(corpus: JsonlTexts, file: TextFile) -> Iterator[TaggedText]:
-    for number, line in enumerate(read_lines(file), start=1):
-        where = f"{file.name}, line {number:,}"
-        if not line.strip():
+def _texts_of_rows(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[TaggedText]:
+    for row in read_rows(corpus, folder):
+        if row is None:
             yield TaggedText(())
-            continue
-        row = json_object(line, where)
-        assert corpus.label is not None
-        words, labels = (_listed(field_of(row, key, where), key, where) for key in (corpus.text, corpus.label))
-        yield tagged_text(words, labels, where, number)
+        else:
+            yield tagged_text(row.words("text"), row.words("label"), row.where, row.line)
 
 
-def _listed(value: object, field: str, where: str) -> list[str]:
-    """Return the words or labels in a field: a list of texts, or a text in which spaces separate them."""
-    if isinstance(value, str):
-        return checked_text(value, field, where).split()
-    if not isinstance(value, list):
-        raise UserError(f"{where}: field `{field}` is {json_kind(value)}, but must be a list of texts, or a text.")
-    for number, each in enumerate(value):
-        if not isinstance(each, str):
-            raise UserError(f"{where}: field `{field}[{number}]` is {json_kind(each)}, but must be text.")
-        if not each.strip():
-            raise UserError(f"{where}: field `{field}[{number}]` is blank, but must be a word or its label.")
-    return [checked_text(each, field, where).strip() for each in value]
-
-
-def _aligned(corpus: TextCorpus, folder: str) -> Iterator[TaggedText]:
+def _aligned(corpus: AlignedFiles, folder: str) -> Iterator[TaggedText]:
     for number, (text, label) in enumerate(read_pairs(corpus, folder), start=1):
         yield tagged_text(text.split(), label.split(), f"{corpus.target}, line {number:,}", number)
 

@@ -5,7 +5,7 @@ from typing import Final
 
 from heedful.base.errors import UserError, counted
 from heedful.base.trees import Leaf, Tree, clean, linearize, read_tree
-from heedful.config.corpora.trees import Leaves, TreeCorpus
+from heedful.config.corpora.containers import Leaves, Trees
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
 
@@ -17,12 +17,12 @@ _WRITTEN: Final[Mapping[Leaves, Callable[[Leaf], str]]] = {
 }
 
 
-def read_trees(corpus: TreeCorpus, folder: str = "") -> Iterator[Tree | None]:
+def read_trees(corpus: Trees, folder: str = "") -> Iterator[Tree | None]:
     """Yield the tree of each line of the corpus: see `all_trees`."""
     return select_lines(all_trees(corpus, folder), corpus)
 
 
-def all_trees(corpus: TreeCorpus, folder: str = "") -> Iterator[Tree | None]:
+def all_trees(corpus: Trees, folder: str = "") -> Iterator[Tree | None]:
     """Yield the tree of each line, without traces and functions; None for a blank line, or one of traces alone."""
     (file,) = files_of(corpus, folder)
     for number, line in enumerate(read_lines(file), start=1):

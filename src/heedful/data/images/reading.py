@@ -1,50 +1,34 @@
-"""Images with their labels from every kind of corpus that has them."""
+"""Images with their labels, numbers, captions or questions from every container that has them, not decoded yet."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
-from typing import assert_never
 
 from heedful.base.errors import UserError, counted
 from heedful.base.files import read_bytes
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.images import (
-    BuiltinImages,
-    CsvImages,
-    FolderImages,
-    IdxImages,
-    ImageCorpus,
-    JsonlImages,
-    NpzImages,
-    TsvImages,
-)
+from heedful.config.corpora.containers import Builtin, Csv, Idx, ImageFolder, Jsonl, Npz, Tsv
+from heedful.config.corpora.corpus import Subsets
 from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.formats.json_rows import json_object, text_field
-from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
-from heedful.data.corpora.formats.tables import read_columns
+from heedful.data.corpora.formats.lines import locate
+from heedful.data.corpora.formats.rows import Row, labels_of, read_rows
 from heedful.data.corpora.subsets import choose
-from heedful.data.corpora.texts import labels_field, labels_of
 from heedful.data.images.arrays import as_images, as_labels, read_idx, read_npz
-from heedful.data.images.decoding import (
-    MAX_PIXELS,
-    Channels,
-    Pixels,
-    convert_channels,
-    is_image_name,
-    read_image,
-)
+from heedful.data.images.decoding import MAX_PIXELS, Channels, Pixels, convert_channels, is_image_name, read_image
+from heedful.data.text_form import TextForm
 
 
 @dataclass(frozen=True, eq=False)
 class LabelledImage:
-    """An image in a file, or its pixels, and the names of its classes where the corpus has labels."""
+    """An image in a file, or its pixels, with the names of its classes and its number where a corpus has them."""
 
     source: Path | Pixels | Scene
     labels: tuple[str, ...] = ()
     where: str = field(default="", compare=False)  # its place, for messages
+    number: float | None = None
 
     @property
     def label(self) -> str:
@@ -72,33 +56,49 @@ class LabelledImage:
                 return sha256(pixels.tobytes()).hexdigest()
 
 
+@dataclass(frozen=True, eq=False)
+class Captioned:
+    """An image and its captions, of which each describes it; the numbers of their lines are 0 where there are none."""
+
+    image: LabelledImage
+    captions: tuple[str, ...]
+    lines: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class ImageQuestion:
+    """A question about an image, and its answer and kind where they are known."""
+
+    question: str
+    answer: str = ""
+    kind: str = ""
+    where: str = field(default="", compare=False)  # its place, for messages
+
+
+@dataclass(frozen=True, eq=False)
+class AskedImage:
+    """An image and all questions about it, at least one."""
+
+    image: LabelledImage
+    questions: tuple[ImageQuestion, ...]
+
+
+def make_image_question(question: str, answer: str = "", kind: str = "", where: str = "") -> ImageQuestion:
+    """Return a checked question."""
+    if not question.strip():
+        raise UserError(f"{where}: the question is empty: give one, or remove the row.")
+    return ImageQuestion(question, answer.strip(), kind.strip(), where)
+
+
+# --- labels and numbers -----------------------------------------------------------------------------------------------
+
+
 def read_images(corpus: AnyCorpus, folder: str = "", several: bool = False) -> Iterator[LabelledImage]:
-    """Yield the images of a corpus in order, not decoded yet; with `several`, an image has any number of labels."""
-    if not isinstance(corpus, ImageCorpus):
-        raise TypeError(f"{corpus.title} has no images")
+    """Yield the images of a corpus in order; with `several`, an image has any number of labels."""
+    if "image" not in corpus.roles or not corpus.roles & {"label", "number"}:
+        raise TypeError(f"{corpus.title} has {corpus.row_kind.words}, not images with labels")
     rows = select_lines(_all_images(corpus, folder, several), corpus)
-    return rows if isinstance(corpus, BuiltinImages) else choose(rows, corpus, LabelledImage.content, "image")
-
-
-def _all_images(corpus: ImageCorpus, folder: str, several: bool) -> Iterator[LabelledImage]:
-    match corpus:
-        case FolderImages():
-            return _folder_images(locate(corpus.images, folder).path)
-        case TsvImages() | CsvImages():
-            return _table_images(corpus, files_of(corpus, folder)[0], several)
-        case JsonlImages():
-            return _jsonl_images(corpus, files_of(corpus, folder)[0], several)
-        case IdxImages():
-            return _idx_images(*files_of(corpus, folder))
-        case NpzImages():
-            return _npz_images(corpus, files_of(corpus, folder)[0], several)
-        case BuiltinImages():
-            return _scenes(corpus, several)
-        case _:
-            assert_never(corpus)
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
+    return rows if isinstance(corpus, Builtin) else _chosen(rows, corpus)
 
 
 def images_in(folder: Path) -> list[Path]:
@@ -106,7 +106,54 @@ def images_in(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if is_image_name(path) and path.is_file())
 
 
-def _folder_images(folder: Path) -> Iterator[LabelledImage]:
+def locate_image(name: str, folder: str, where: str) -> Path:
+    """Return the file of an image that a row names by a path, relative to a folder."""
+    if not name.strip():
+        raise UserError(f"{where} has no path of an image: give one, or remove the row.")
+    path = locate(name.strip(), folder).path
+    if not path.is_file():
+        raise UserError(f"{where} names the image {path}, which is not a file.")
+    return path
+
+
+def _image_of(row: Row) -> Path:
+    return locate_image(row.text("image"), str(row.file.path.parent), row.where)
+
+
+def _all_images(corpus: AnyCorpus, folder: str, several: bool) -> Iterator[LabelledImage]:
+    match corpus:
+        case Tsv() | Csv() | Jsonl():
+            for row in read_rows(corpus, folder):
+                if row is not None:
+                    named = bool(row.text("image").strip())
+                    labels = row.labels(several, "image") if named and "label" in row.places else ()
+                    path = _image_of(row)
+                    yield LabelledImage(path, labels, str(path), row.number())
+        case ImageFolder():
+            yield from _images_of_folder(locate(corpus.images, folder).path)
+        case Idx():
+            file, of_labels = files_of(corpus, folder)
+            pixels = as_images(read_idx(file.path), file.name)
+            names = as_labels(read_idx(of_labels.path), len(pixels), of_labels.name)
+            yield from _images_of_arrays(pixels, [(name,) for name in names], file.name)
+        case Npz():
+            (file,) = files_of(corpus, folder)
+            pixels = as_images(read_npz(file.path, corpus.image), f"{file.name}: `{corpus.image}`")
+            names = as_labels(read_npz(file.path, corpus.label), len(pixels), f"{file.name}: `{corpus.label}`")
+            several_names = [labels_of(name, True, file.name) if several else (name,) for name in names]
+            yield from _images_of_arrays(pixels, several_names, file.name)
+        case Builtin():
+            for scene, where in _scenes(corpus):
+                things = scene.things if several else scene.things[:1]
+                found = {
+                    "shape": [thing.shape for thing in things],
+                    "colour": [thing.colour for thing in things],
+                    "number": [NUMBERS[len(scene.things)]],
+                }
+                yield LabelledImage(scene, tuple(dict.fromkeys(found[corpus.label or "number"])), where)
+
+
+def _images_of_folder(folder: Path) -> Iterator[LabelledImage]:
     classes = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
     found = False
     for named in classes:
@@ -121,69 +168,93 @@ def _folder_images(folder: Path) -> Iterator[LabelledImage]:
         )
 
 
-def _table_images(corpus: TsvImages | CsvImages, file: TextFile, several: bool) -> Iterator[LabelledImage]:
-    for number, values in read_columns(corpus, file, ("image", "label")):
-        if values:
-            where = f"{file.name}, line {number:,}"
-            labels = labels_of(values[1], several, where, "image") if values[0].strip() else ()
-            yield _image_at(values[0], labels, file, where)
-
-
-def _jsonl_images(corpus: JsonlImages, file: TextFile, several: bool) -> Iterator[LabelledImage]:
-    for number, line in enumerate(read_lines(file), start=1):
-        where = f"{file.name}, line {number:,}"
-        if line.strip():
-            row = json_object(line, where)
-            labels = labels_field(row, corpus.label, several, where, "image")
-            yield _image_at(text_field(row, corpus.image, where), labels, file, where)
-
-
-def _image_at(name: str, labels: tuple[str, ...], file: TextFile, where: str) -> LabelledImage:
-    """Return the image at a path that a row of a file names, with its labels."""
-    path = path_of(name, file, where)
-    return LabelledImage(path, labels, str(path))
-
-
-def path_of(name: str, file: TextFile, where: str) -> Path:
-    """Return the path of an image that a row of a file names."""
-    if not name.strip():
-        raise UserError(f"{where} has no path of an image: give one, or remove the row.")
-    path = locate(name.strip(), str(file.path.parent)).path
-    if not path.is_file():
-        raise UserError(f"{where} names the image {path}, which is not a file.")
-    return path
-
-
-# --- arrays -----------------------------------------------------------------------------------------------------------
-
-
-def _idx_images(images: TextFile, labels: TextFile) -> Iterator[LabelledImage]:
-    values = as_images(read_idx(images.path), images.name)
-    named = as_labels(read_idx(labels.path), len(values), labels.name)
-    return _rows_of_arrays(values, [(label,) for label in named], images.name)
-
-
-def _npz_images(corpus: NpzImages, file: TextFile, several: bool) -> Iterator[LabelledImage]:
-    values = as_images(read_npz(file.path, corpus.image), f"{file.name}: `{corpus.image}`")
-    labels = as_labels(read_npz(file.path, corpus.label), len(values), f"{file.name}: `{corpus.label}`")
-    named = [labels_of(label, True, file.name) if several else (label,) for label in labels]
-    return _rows_of_arrays(values, named, file.name)
-
-
-def _rows_of_arrays(images: Pixels, labels: list[tuple[str, ...]], name: str) -> Iterator[LabelledImage]:
+def _images_of_arrays(images: Pixels, labels: list[tuple[str, ...]], name: str) -> Iterator[LabelledImage]:
     for number, (pixels, own) in enumerate(zip(images, labels, strict=True), start=1):
         yield LabelledImage(pixels, own, f"{name}, image {number:,}")
 
 
-# --- generators -------------------------------------------------------------------------------------------------------
-
-
-def _scenes(corpus: BuiltinImages, several: bool) -> Iterator[LabelledImage]:
+def _scenes(corpus: Builtin) -> Iterator[tuple[Scene, str]]:
+    """Yield the scenes of the generator, each with its place for messages."""
     for number, scene in enumerate(scenes(corpus.part, corpus.count), start=1):
-        things = scene.things if several else scene.things[:1]
-        labels = {
-            "shape": [thing.shape for thing in things],
-            "colour": [thing.colour for thing in things],
-            "number": [NUMBERS[len(scene.things)]],
-        }
-        yield LabelledImage(scene, tuple(dict.fromkeys(labels[corpus.label])), f"{corpus.title}, image {number:,}")
+        yield scene, f"{corpus.title}, image {number:,}"
+
+
+# --- captions ---------------------------------------------------------------------------------------------------------
+
+
+def read_captioned(corpus: AnyCorpus, folder: str = "", form: TextForm | None = None) -> Iterator[Captioned]:
+    """Yield the images of a corpus, each with all its captions, in the order of their first rows.
+
+    A blank caption stays blank; one that is longer than a line may be is blank too.
+    """
+    form = form or TextForm()
+    match corpus:
+        case Tsv() | Csv() | Jsonl() if "caption" in corpus.roles:
+            rows: dict[Path, list[tuple[str, int]]] = {}
+            for path, caption, line in select_lines(_caption_rows(corpus, folder), corpus):
+                rows.setdefault(path, []).append((form.of_line(" ".join(caption.split())), line))
+            for image in _chosen((LabelledImage(path, where=str(path)) for path in rows), corpus):
+                captions, lines = zip(*rows[Path(image.where)], strict=True)
+                yield Captioned(image, captions, lines)
+        case Builtin() if "caption" in corpus.roles:
+            for scene, where in select_lines(_scenes(corpus), corpus):
+                yield Captioned(LabelledImage(scene, where=where), (form.of_line(scene.sentence),), (0,))
+        case _:
+            raise TypeError(f"{corpus.title} has {corpus.row_kind.words}, not images with captions")
+
+
+def _caption_rows(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[tuple[Path, str, int]]:
+    """Yield the path, the caption and the line of each caption."""
+    for row in read_rows(corpus, folder):
+        if row is not None:
+            path = _image_of(row)
+            yield from ((path, caption, row.line) for caption in row.texts("caption"))
+
+
+# --- questions --------------------------------------------------------------------------------------------------------
+
+
+def read_asked_images(corpus: AnyCorpus, folder: str = "") -> Iterator[AskedImage]:
+    """Yield the images of a corpus, each with all questions about it, in the order of their first questions."""
+    match corpus:
+        case Tsv() | Csv() | Jsonl() if corpus.roles >= {"image", "question"}:
+            found: dict[Path, list[ImageQuestion]] = {}
+            for row in select_lines(read_rows(corpus, folder), corpus):
+                if row is not None:
+                    path, question = _asked_in(row)
+                    found.setdefault(path, []).append(question)
+            for image in _chosen((LabelledImage(path, where=str(path)) for path in found), corpus):
+                yield AskedImage(image, tuple(found[Path(image.where)]))
+        case Builtin() if corpus.roles >= {"image", "question"}:
+            yield from select_lines(_asked_scenes(corpus), corpus)
+        case _:
+            raise TypeError(f"{corpus.title} has {corpus.row_kind.words}, not questions about images")
+
+
+def _asked_in(row: Row) -> tuple[Path, ImageQuestion]:
+    """Return the file of the image that a row names, and its question."""
+    name, question, answer = row.text("image"), row.text("question"), row.name("answer")
+    kind = row.optional_text("group") or ""
+    if not answer.strip():
+        raise UserError(f"{row.where} has no answer: every question needs one.")
+    asked = make_image_question(question, answer, kind, row.where)
+    return locate_image(name, str(row.file.path.parent), row.where), asked
+
+
+def _asked_scenes(corpus: Builtin) -> Iterator[AskedImage]:
+    """Yield scenes with their questions.
+
+    A question in training whether there is a thing of a held-out pair would always be answered by no, which would teach
+    an answer without a look at the image: only "test" has such questions.
+    """
+    for scene, where in _scenes(corpus):
+        fair = [asked for asked in scene.questions if corpus.part == "test" or not asked.held_out]
+        questions = [ImageQuestion(asked.question, asked.answer, asked.kind, where) for asked in fair]
+        if questions:
+            yield AskedImage(LabelledImage(scene, where=where), tuple(questions[: corpus.questions]))
+
+
+def _chosen(images: Iterator[LabelledImage], corpus: AnyCorpus) -> Iterator[LabelledImage]:
+    """Yield the images of the corpus's `part` and `sample`."""
+    assert isinstance(corpus, Subsets), f"{corpus.title} has no `part`"
+    return choose(images, corpus, LabelledImage.content, "image")

@@ -15,7 +15,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.cache import Say
 from heedful.data.images.decoding import Pixels
-from heedful.data.images.questions.reading import AskedImage, ImageQuestion, read_asked_images
+from heedful.data.images.reading import AskedImage, ImageQuestion, read_asked_images
 from heedful.data.prepare.images import image_rows, image_streams
 from heedful.data.prepare.prepared import Preparation, Prepared
 from heedful.data.prepare.stores import Rows

@@ -19,8 +19,7 @@ from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
-from heedful.data.corpora.documents import read_documents
-from heedful.data.corpora.running_text import read_running_text
+from heedful.data.corpora.documents import read_documents, read_running_text
 from heedful.data.corpora.sentence_splitting import RULES
 from heedful.data.corpora.texts import Text, classes_of, read_texts
 from heedful.data.prepare.documents import DocumentStream, document_of
@@ -81,7 +80,7 @@ def texts_of(corpus: Any, recipe: Recipe, running: bool = False) -> Iterator[str
         for document in read_documents(corpus, folder, form):
             yield from document
     else:
-        for row in read_texts(corpus.model_copy(update={"label": None}), folder, form):  # whatever their labels
+        for row in read_texts(corpus, folder, form, labelled=False):  # whatever their labels
             yield from (part for part in (row.text, row.second) if part and part.strip())
 
 

@@ -7,13 +7,10 @@ from typing import Final
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.captions import CaptionCorpus
-from heedful.config.corpora.questions import QuestionCorpus
-from heedful.config.corpora.trees import TreeCorpus
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
-from heedful.data.corpora.questions.reading import read_questions
+from heedful.data.corpora.questions import read_questions
 from heedful.doctor.corpora.classes import find_class_problems, find_forbidden_labels
 from heedful.doctor.corpora.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
 from heedful.doctor.corpora.duplicates import find_overlap, find_repeats
@@ -72,9 +69,9 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
         found += find_forbidden_labels(by_part, data, most) if labels == "words" else ()
     elif recipe.rules.running:
         found += find_window_problems(recipe, by_part["train"])
-    elif isinstance(by_part["train"][0].corpus, QuestionCorpus):
+    elif "question" in (roles := by_part["train"][0].corpus.roles):
         found += _find_answer_problems(by_part["train"], data.folder, most)
-    elif not by_part["train"][0].form.paired and not isinstance(by_part["train"][0].corpus, TreeCorpus | CaptionCorpus):
+    elif not roles & {"target", "tree", "caption"}:
         found += find_text_problems(recipe, by_part["train"])
     if most is None and isinstance(recipe.model, CaptionerModel):
         # A test corpus that cannot be read was reported above.

@@ -14,18 +14,14 @@ import numpy as np
 from heedful.base.cores import usable_cores
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.captions import CaptionCorpus
-from heedful.config.corpora.image_questions import ImageQuestionCorpus
-from heedful.config.corpora.images import FolderImages
+from heedful.config.corpora.containers import ImageFolder
 from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.formats.lines import locate
-from heedful.data.images.captions import read_captioned
 from heedful.data.images.decoding import Channels, Size, is_image_name
-from heedful.data.images.questions.reading import read_asked_images
-from heedful.data.images.reading import LabelledImage, images_in, read_images
+from heedful.data.images.reading import LabelledImage, images_in, read_asked_images, read_captioned, read_images
 from heedful.doctor.corpora.classes import SMALL, find_dominant_class, find_rare_classes, rare_classes
 from heedful.doctor.findings import Finding, FindingKind, Part, Severity, listed
 
@@ -147,7 +143,7 @@ def _read(part: Part, corpus: AnyCorpus, recipe: Recipe) -> CheckedImages:
     for one in _decoded(_images_of(corpus, recipe), model.encoder.channels, form.max_pixels):
         seen.append(one) if isinstance(one, Seen) else unreadable.append(one)
     found = CheckedImages(part, corpus.title, tuple(seen), tuple(unreadable))
-    if not isinstance(corpus, FolderImages):
+    if not isinstance(corpus, ImageFolder):
         return found
     folder = locate(corpus.images, recipe.data.folder).path
     return replace(found, empty_classes=_empty_classes(folder), loose=_loose_images(folder))
@@ -156,10 +152,8 @@ def _read(part: Part, corpus: AnyCorpus, recipe: Recipe) -> CheckedImages:
 def _images_of(corpus: AnyCorpus, recipe: Recipe) -> Iterator[LabelledImage]:
     match recipe.model:
         case CaptionerModel():
-            assert isinstance(corpus, CaptionCorpus)
             return (row.image for row in read_captioned(corpus, recipe.data.folder))
         case ImageAnswererModel():
-            assert isinstance(corpus, ImageQuestionCorpus)
             return (row.image for row in read_asked_images(corpus, recipe.data.folder))
         case model:
             several = getattr(model, "labels", "one") == "several"

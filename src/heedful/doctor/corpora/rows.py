@@ -5,21 +5,17 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.captions import CaptionCorpus
-from heedful.config.corpora.pairs import PAIRS, BuiltinCorpus
-from heedful.config.corpora.questions import QuestionCorpus
-from heedful.config.corpora.texts import PlainTexts
-from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.corpora.containers import Builtin, PlainText
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.pairs import read_pairs
-from heedful.data.corpora.questions.reading import read_questions
+from heedful.data.corpora.questions import read_questions
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
-from heedful.data.images.captions import read_captioned
+from heedful.data.images.reading import read_captioned
 from heedful.data.text_form import TextForm
 from heedful.doctor.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, TREE_KINDS, FindingKind
 
@@ -89,18 +85,15 @@ def labels_of_task(recipe: Recipe) -> Labels:
 
 def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm:
     """Return the form of a corpus's rows; `running` says whether the task reads texts in windows."""
-    if isinstance(corpus, PAIRS):
-        if isinstance(corpus, BuiltinCorpus):
+    if "target" in corpus.roles:
+        if isinstance(corpus, Builtin):
             return _GENERATED_PAIRS
-        return _VARIANTS if corpus.variants else _PAIRS
-    if isinstance(corpus, PlainTexts):
+        return _VARIANTS if getattr(corpus, "variants", False) else _PAIRS
+    if isinstance(corpus, PlainText):
         return _LINES
-    if isinstance(corpus, QuestionCorpus):
-        return _QUESTIONS
-    if isinstance(corpus, TreeCorpus):
-        return _TREES
-    if isinstance(corpus, CaptionCorpus):
-        return _CAPTIONS
+    for role, form in {"question": _QUESTIONS, "tree": _TREES, "caption": _CAPTIONS}.items():
+        if role in corpus.roles:
+            return form
     if running:
         return _DOCUMENTS
     if labels == "words":
@@ -112,17 +105,17 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
     """Yield the rows of a corpus in order, blank ones included, in the form that the model reads."""
     form, header = TextForm.of(data), int(corpus.has_header)
     first = int(corpus.lines.partition("-")[0] or 1) + header
-    if isinstance(corpus, (*PAIRS, TreeCorpus)):
+    if corpus.roles & {"target", "tree"}:
         pairs = enumerate(read_pairs(corpus, data.folder, form), first)
         return (Row(source, target, line) for line, (source, target) in pairs)
-    if isinstance(corpus, PlainTexts):
+    if isinstance(corpus, PlainText):
         return _lines(corpus, data, form, first)
-    if isinstance(corpus, QuestionCorpus):
+    if "question" in corpus.roles:
         return (
             Row(_one_line(form.of_line(asked.question), form.of_line(asked.text)), "", asked.line)
             for asked in read_questions(corpus, data.folder)
         )
-    if isinstance(corpus, CaptionCorpus):
+    if "caption" in corpus.roles:
         return (
             Row(text, "", line)
             for one in read_captioned(corpus, data.folder, form)
@@ -133,10 +126,9 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
             Row(" ".join(text.words), " ".join(text.labels), text.lines[0] if text.lines else 0)
             for text in read_tagged(corpus, data.folder, form)
         )
-    read = corpus if labels else corpus.model_copy(update={"label": None})
     return (
         Row(_one_line(text.text, text.second), _COMMA.join(text.labels), text.line)
-        for text in read_texts(read, data.folder, form, labels == "several")
+        for text in read_texts(corpus, data.folder, form, labels == "several", labels is not None)
     )
 
 
@@ -158,7 +150,7 @@ def cells_of(row: Row) -> list[str]:
     return [cell.strip().strip("\"'").casefold() for cell in (*parts, *([row.second] if row.second else []))]
 
 
-def _lines(corpus: PlainTexts, data: Data, form: TextForm, first: int) -> Iterator[Row]:
+def _lines(corpus: PlainText, data: Data, form: TextForm, first: int) -> Iterator[Row]:
     """Yield the lines of running text; of a part or a sample, which consists of whole documents, the sentences."""
     if corpus.part or corpus.sample is not None:
         documents = read_documents(corpus, data.folder, form)

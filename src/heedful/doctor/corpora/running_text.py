@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 
 from heedful.base.errors import counted
-from heedful.config.corpora.texts import TEXTS, PlainTexts
+from heedful.config.corpora.containers import PlainText
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.text_form import TextForm
@@ -81,8 +81,7 @@ def find_window_problems(recipe: Recipe, train: Sequence[LintedCorpus]) -> Itera
 
 def _count(recipe: Recipe, linted: LintedCorpus) -> _Documents:
     corpus, most = linted.corpus, None if linted.whole else len(linted)
-    assert isinstance(corpus, TEXTS)
-    if most is not None and isinstance(corpus, PlainTexts) and not corpus.part:
+    if most is not None and isinstance(corpus, PlainText) and not corpus.part:
         first = int(corpus.lines.partition("-")[0] or 1)  # a document may be as long as the file
         corpus = corpus.model_copy(update={"lines": f"{first}-{first + most - 1}"})
     count = lone = sentences = too_long = 0
@@ -138,7 +137,7 @@ def _of_sentences(linted: LintedCorpus, found: _Documents, max_length: int) -> I
 def _wrapped(linted: LintedCorpus) -> Iterator[Finding]:
     """Report lines of nearly the same length that end in the middle of a sentence."""
     lines = [text.strip() for text, _ in linted.sample]
-    if not isinstance(linted.corpus, PlainTexts) or linted.corpus.part or len(lines) < _LINES:
+    if not isinstance(linted.corpus, PlainText) or linted.corpus.part or len(lines) < _LINES:
         return
     lengths = np.array([len(line) for line in lines])
     usual, longest = float(np.median(lengths)), int(lengths.max())

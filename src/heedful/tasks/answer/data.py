@@ -16,8 +16,7 @@ from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.cache import Say
-from heedful.data.corpora.questions.question import Question
-from heedful.data.corpora.questions.reading import read_questions
+from heedful.data.corpora.questions import Question, read_questions
 from heedful.data.prepare.prepared import Preparation, Prepared
 from heedful.data.prepare.stores import Rows
 from heedful.data.prepare.streams import WHOLE_NUMBERS, Streams, Tokenized

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from heedful.base.errors import counted
-from heedful.data.corpora.questions.question import Question
+from heedful.data.corpora.questions import Question
 from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
 from heedful.tasks.answer.answer import Answer
 from heedful.tasks.answer.metrics import METRICS, AnswerResult

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from heedful.data.batches.questions import QuestionBatch
-from heedful.data.corpora.questions.question import Question
+from heedful.data.corpora.questions import Question
 from heedful.data.token_store import TokenStore
 from heedful.explain.capture import capture_weights
 from heedful.explain.explanation import AttentionWeights, Explanation, TokenSequence

@@ -10,7 +10,7 @@ from heedful.base.options import show_options
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import read_rows
-from heedful.data.corpora.questions.question import Question, make_question
+from heedful.data.corpora.questions import Question, make_question
 from heedful.data.text_form import TextForm
 from heedful.explain.explanation import Explanation
 from heedful.explain.texts import explain_swapped, refuse_blank

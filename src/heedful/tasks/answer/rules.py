@@ -3,7 +3,7 @@
 from typing import Final
 
 from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.questions import BuiltinQuestions, QuestionCorpus
+from heedful.config.corpora.roles import Roles
 from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel, ReaderModel
 from heedful.config.section import merge_tables
@@ -31,7 +31,7 @@ def _check(recipe: Tables) -> None:
         )
     for split in SPLITS:
         for corpus in getattr(data, split):
-            if isinstance(corpus, BuiltinQuestions) and corpus.unanswerable and not model.no_answer:
+            if getattr(corpus, "unanswerable", None) and not model.no_answer:
                 raise ValueError(
                     f"`data.{split}.unanswerable` makes questions without an answer, which need "
                     "`model.no_answer = true`"
@@ -53,8 +53,8 @@ ANSWER: Final = TaskRules(
     learner="a reader",
     families=("reader",),
     metrics=validation_metrics(METRICS),
-    takes=lambda corpus: isinstance(corpus, QuestionCorpus),
-    needs="a reader learns from questions about texts: give `question` with `jsonl`, or `squad`",
+    roles=(Roles(("question", "text", "answer"), optional=("start",)),),
+    needs="a reader learns from questions about texts: give `question`, `text` and `answer`, or `squad`",
     vocabularies=("text",),
     own_tokenizers=False,  # answers need the positions of pieces in the text
     compared_by=compared_metrics(METRICS),

@@ -11,7 +11,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
-from heedful.data.corpora.questions.question import Question
+from heedful.data.corpora.questions import Question
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import Bundle

@@ -13,8 +13,7 @@ from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.questions import QuestionFeed
-from heedful.data.corpora.questions.question import Question
-from heedful.data.corpora.questions.reading import read_questions
+from heedful.data.corpora.questions import Question, read_questions
 from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.text_form import TextForm

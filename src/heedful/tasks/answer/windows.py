@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from heedful.base.errors import UserError
 from heedful.data.batches.questions import MARKERS
-from heedful.data.corpora.questions.question import Question
+from heedful.data.corpora.questions import Question
 from heedful.data.text_form import Aligned, TextForm
 from heedful.data.tokenize.tokenizer import Tokenizer
 

@@ -20,7 +20,7 @@ from heedful.data.cache import Say
 from heedful.data.collate import gather, lengths_of, rows_by_store
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Counts, Indices
-from heedful.data.images.captions import Captioned, read_captioned
+from heedful.data.images.reading import Captioned, read_captioned
 from heedful.data.prepare.images import CHUNK, image_rows
 from heedful.data.prepare.prepared import Preparation, Prepared
 from heedful.data.prepare.stores import Rows

@@ -16,9 +16,8 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.batches.images import ImageCollator
 from heedful.data.epochs.plan import batches_by_length
-from heedful.data.images.captions import Captioned
 from heedful.data.images.decoding import Pixels
-from heedful.data.images.reading import LabelledImage
+from heedful.data.images.reading import Captioned, LabelledImage
 from heedful.data.prepare.images import image_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, TokenStore

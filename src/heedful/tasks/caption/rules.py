@@ -3,8 +3,8 @@
 from typing import Final
 
 from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.captions import CaptionCorpus
-from heedful.config.corpora.images import BuiltinImages
+from heedful.config.corpora.containers import Builtin
+from heedful.config.corpora.roles import Roles
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
@@ -35,7 +35,7 @@ def _check(recipe: Tables) -> None:
         raise ValueError("`decode.mbr` applies to translators only: leave it out")
     for split in SPLITS:
         for corpus in getattr(data, split):
-            if isinstance(corpus, BuiltinImages) and corpus.label != type(corpus).model_fields["label"].default:
+            if isinstance(corpus, Builtin) and corpus.label != corpus.defaults_of(corpus.row_kind)["label"]:
                 raise ValueError(
                     f"`data.{split}.label` is for classifiers; a captioner learns the sentence of a scene: leave it out"
                 )
@@ -49,7 +49,7 @@ CAPTION: Final = TaskRules(
     families=("captioner",),
     metrics={"loss": "lower", "perplexity": "lower", "bleu": "higher", "chrf": "higher", "exact_match": "higher"},
     scores=("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer", "perplexity"),
-    takes=lambda corpus: isinstance(corpus, CaptionCorpus),
+    roles=(Roles(("image", "caption"), besides=("label",)),),
     needs="a captioner learns from images with captions: give a table with `image` and `caption`, or "
     '`builtin = "scenes"`',
     vocabularies=("text",),

@@ -11,7 +11,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batches.images import ImageCollator
-from heedful.data.images.captions import read_captioned
+from heedful.data.images.reading import read_captioned
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle

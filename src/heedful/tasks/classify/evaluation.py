@@ -10,8 +10,7 @@ import numpy as np
 from heedful.base.columns import align_columns, one_column
 from heedful.base.errors import counted
 from heedful.data.corpora.texts import Text
-from heedful.data.images.questions.reading import ImageQuestion
-from heedful.data.images.reading import LabelledImage
+from heedful.data.images.reading import ImageQuestion, LabelledImage
 from heedful.metrics.classification import ClassificationResult
 from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
 from heedful.tasks.classify.classification import Classification

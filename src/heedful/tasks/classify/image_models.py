@@ -13,8 +13,7 @@ from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices
 from heedful.data.images.given import AnyImage, is_one_image
-from heedful.data.images.questions.reading import AskedImage, make_image_question
-from heedful.data.images.reading import LabelledImage
+from heedful.data.images.reading import AskedImage, LabelledImage, make_image_question
 from heedful.data.prepare.image_questions import asked_streams
 from heedful.data.prepare.images import class_numbers
 from heedful.data.text_form import TextForm

@@ -3,9 +3,7 @@
 from typing import Any, Final
 
 from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.image_questions import ImageQuestionCorpus
-from heedful.config.corpora.images import ImageCorpus
-from heedful.config.corpora.texts import RowTexts
+from heedful.config.corpora.roles import Roles
 from heedful.config.data import Data
 from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel, ClassifierModel
@@ -28,7 +26,7 @@ def _check_texts(recipe: Tables) -> None:
         check_longest(recipe)
     check_texts(recipe)
     corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
-    pairs = [corpus.second is not None for corpus in corpora if isinstance(corpus, RowTexts)]
+    pairs = ["second" in corpus.roles for corpus in corpora]
     if any(pairs) and not all(pairs):
         raise ValueError("`second` must be set in all corpora or in none: a classifier reads pairs or single texts")
     if any(pairs) and model.nested:
@@ -105,7 +103,7 @@ CLASSIFY: Final = TaskRules(
     learner="a classifier",
     families=("classifier",),
     metrics=validation_metrics(METRICS),
-    takes=lambda corpus: isinstance(corpus, RowTexts) and corpus.label is not None,
+    roles=(Roles(("text", "label"), optional=("second",), besides=("number",)),),
     needs="a classifier learns from texts with labels: give `text` and `label`",
     vocabularies=("text",),
     compared_by=compared_metrics(METRICS),
@@ -125,7 +123,7 @@ CLASSIFY_IMAGES: Final = TaskRules(
     learner="a classifier of images",
     families=("image_classifier",),
     metrics=validation_metrics(METRICS),
-    takes=lambda corpus: isinstance(corpus, ImageCorpus),
+    roles=(Roles(("image", "label"), besides=("caption", "number")),),
     needs="it learns from images with labels: give a folder (`images`), a table with `image` and `label`, `idx` "
     'and `labels`, `npz`, or `builtin = "scenes"`',
     vocabularies=(),
@@ -147,7 +145,7 @@ ANSWER_IMAGES: Final = TaskRules(
     learner="an answerer of questions about images",
     families=("image_answerer",),
     metrics=validation_metrics(METRICS),
-    takes=lambda corpus: isinstance(corpus, ImageQuestionCorpus),
+    roles=(Roles(("image", "question", "answer"), optional=("group",)),),
     needs="it learns from questions about images: give a table (`csv`, `tsv` or `jsonl`) with `image`, `question` "
     'and `answer`, or `builtin = "scenes"` with `questions`',
     vocabularies=("text",),

@@ -13,7 +13,7 @@ from torch import nn
 from heedful.base.errors import UserError
 from heedful.base.packed import Run
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.model.attention import SEVERAL_PLACES
 from heedful.config.model.encoder_only import ClassifierModel
 from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel, ImageTransformerTable
@@ -26,12 +26,12 @@ from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.images import ImageCollator, ImageFeed, ImageQuestionCollator, ImageQuestionFeed
 from heedful.data.batches.texts import AnyTextCollator, TextFeed
 from heedful.data.collate import gather, lengths_of
+from heedful.data.corpora.formats.rows import labels_of
 from heedful.data.corpora.pairs import read_pairs
-from heedful.data.corpora.texts import Text, labels_of, read_texts, text_of_line
+from heedful.data.corpora.texts import Text, read_texts, text_of_line
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices, spread
-from heedful.data.images.questions.reading import AskedImage, read_asked_images
-from heedful.data.images.reading import LabelledImage, read_images
+from heedful.data.images.reading import AskedImage, LabelledImage, read_asked_images, read_images
 from heedful.data.prepare.image_questions import prepare_image_questions
 from heedful.data.prepare.images import prepare_images
 from heedful.data.prepare.prepared import Prepared
@@ -200,12 +200,12 @@ class ClassifyTask(AnyClassifyTask):
 
     def read_corpus(self, model: TextClassifier, corpus: AnyCorpus, folder: str) -> Iterable[Text]:
         """Read texts with labels, or texts from one file and labels from another."""
-        if isinstance(corpus, TextCorpus):
+        if isinstance(corpus, AlignedFiles):
             return _texts_of_files(model, corpus)
         return read_texts(corpus, folder, several=model.several)
 
 
-def _texts_of_files(classifier: TextClassifier, corpus: TextCorpus) -> Iterator[Text]:
+def _texts_of_files(classifier: TextClassifier, corpus: AlignedFiles) -> Iterator[Text]:
     """Read texts from one file, single or in tab-separated pairs, and labels from another, separated by commas."""
     for number, (line, said) in enumerate(read_pairs(corpus), start=1):
         text = text_of_line(line, classifier.paired, f"{corpus.source}, line {number:,}")

@@ -12,7 +12,7 @@ from torch import Tensor
 from heedful.base.arguments import check_one_each, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
 from heedful.base.packed import Packed
-from heedful.config.corpora.texts import JsonlTexts
+from heedful.config.corpora.containers import Jsonl
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import spool
@@ -129,7 +129,7 @@ class MaskFiller(Embeds[MaskedModel]):
 
         `data` are texts in any form that `heedful.train` takes: texts, dictionaries, columns, frames.
         """
-        return evaluate_masked(self.bundle, JsonlTexts.model_validate(spool(data, FILL, name)), "")
+        return evaluate_masked(self.bundle, Jsonl.model_validate(spool(data, FILL, name)), "")
 
     @torch.no_grad()
     def explain(

@@ -3,7 +3,8 @@
 from typing import Final
 
 from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.texts import TEXTS, PlainTexts
+from heedful.config.corpora.containers import PlainText
+from heedful.config.corpora.roles import Roles
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
@@ -27,7 +28,7 @@ def _check(recipe: Tables) -> None:
         )
     for split in SPLITS:
         for corpus in getattr(data, split):
-            single = isinstance(corpus, PlainTexts) and corpus.documents == "line" and corpus.sentences == "line"
+            single = isinstance(corpus, PlainText) and corpus.documents == corpus.sentences == "line"
             if model.next_sentence and single:
                 raise ValueError(
                     f'`data.{split}` has one sentence per document (`documents` and `sentences` are "line"), but '
@@ -43,7 +44,7 @@ FILL: Final = TaskRules(
     families=("bert",),
     metrics={"loss": "lower", "perplexity": "lower", "accuracy": "higher"},
     scores=("accuracy", "perplexity", "loss", "next_accuracy"),
-    takes=lambda corpus: isinstance(corpus, TEXTS),
+    roles=(Roles(("text",), besides=("second", "label", "number")),),
     needs="a masked language model learns from texts: give `text`",
     vocabularies=("text",),
     network_parts=("encoder", "head", "masked", "follows"),

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from heedful.base.errors import counted
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.texts import TEXTS
+from heedful.data.corpora.documents import count_words, read_running_text
 from heedful.data.corpora.files import content_key
-from heedful.data.corpora.running_text import count_words, read_running_text
 from heedful.data.prepare.stores import build_store
 from heedful.data.prepare.texts import TextKind, text_rows
 from heedful.data.text_form import TextForm
@@ -112,7 +111,6 @@ def evaluate_language(
 
 
 def _measure(corpus: AnyCorpus, folder: str, form: TextForm) -> TextSize:
-    assert isinstance(corpus, TEXTS)
     documents = words = lines = of_bytes = 0
     for text in read_running_text(corpus, folder, form):
         breaks = text.count("\n")

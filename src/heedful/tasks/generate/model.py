@@ -8,7 +8,7 @@ from heedful.base.arguments import check_text, check_texts
 from heedful.base.errors import UserError, by_caller
 from heedful.base.options import show_options
 from heedful.config.checks import carries_state
-from heedful.config.corpora.texts import JsonlTexts
+from heedful.config.corpora.containers import Jsonl
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import spool
@@ -178,7 +178,7 @@ class TextGenerator(Embeds[LanguageModel]):
         `data` are texts in any form that `heedful.train` takes: texts, dictionaries, columns, frames. A window of
         `data.max_length` tokens moves by `stride` tokens, by default by its own length.
         """
-        return evaluate_language(self.bundle, JsonlTexts.model_validate(spool(data, GENERATE, name)), "", stride)
+        return evaluate_language(self.bundle, Jsonl.model_validate(spool(data, GENERATE, name)), "", stride)
 
     def explain(
         self, text: str, *, top: int = 5, gradients: bool = False, swapped: Mapping[str, str] | None = None

@@ -3,7 +3,7 @@
 from typing import Final
 
 from heedful.config.checks import carries_state
-from heedful.config.corpora.texts import TEXTS
+from heedful.config.corpora.roles import Roles
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
@@ -47,7 +47,7 @@ GENERATE: Final = TaskRules(
     families=("language",),
     metrics={"loss": "lower", "perplexity": "lower"},
     scores=("perplexity", "word_perplexity", "bits_per_byte", "loss", "line_loss", "uniform_perplexity"),
-    takes=lambda corpus: isinstance(corpus, TEXTS),
+    roles=(Roles(("text",), besides=("second", "label", "number")),),
     needs="a language model learns from texts: give `text`",
     vocabularies=("text",),
     running=True,

@@ -3,7 +3,8 @@
 from typing import Final
 
 from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.trees import Leaves, TreeCorpus
+from heedful.config.corpora.containers import Leaves, Trees
+from heedful.config.corpora.roles import Roles
 from heedful.config.decode import LEAST_OF_TREE
 from heedful.config.tables import Tables
 from heedful.config.task_rules import TaskRules
@@ -23,7 +24,7 @@ def _check(recipe: Tables) -> None:
         raise ValueError("`to` is the target language of a translator: leave it out")
     for split in ("train", "valid"):
         for corpus in getattr(data, split):
-            if isinstance(corpus, TreeCorpus) and corpus.leaves != leaves_of(recipe):
+            if isinstance(corpus, Trees) and corpus.leaves != leaves_of(recipe):
                 raise ValueError(
                     f'`leaves` must be the same in all training and validation corpora, but is "{corpus.leaves}" in '
                     f'`data.{split}` and "{leaves_of(recipe)}" in the first of `data.train`'
@@ -44,7 +45,7 @@ def _check(recipe: Tables) -> None:
 def leaves_of(recipe: Tables) -> Leaves:
     """Return what a parser writes in the place of each word."""
     corpus = recipe.data.train[0]
-    return corpus.leaves if isinstance(corpus, TreeCorpus) else "symbol"
+    return corpus.leaves if isinstance(corpus, Trees) else "symbol"
 
 
 PARSE: Final = TaskRules(
@@ -55,7 +56,7 @@ PARSE: Final = TaskRules(
     families=("transformer", "recurrent", "mixed"),
     metrics={"loss": "lower", "perplexity": "lower", "f1": "higher"},
     scores=("f1", "precision", "recall", "f1_short", "exact_match", "well_formed"),
-    takes=lambda corpus: isinstance(corpus, TreeCorpus),
+    roles=(Roles(("tree",)),),
     needs='a parser learns from trees: give `trees`, a file such as "train.trees"',
     vocabularies=("source", "target"),
     network_parts=("encoder", "decoder", "output", "next_token_states"),

@@ -7,7 +7,7 @@ from typing import Any
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.base.trees import Tree
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.corpora.containers import Trees
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.pairs import read_pairs
@@ -45,7 +45,7 @@ class ParseTask(SequenceTask):
         show: ShowProgress = show_nothing,
     ) -> ParseEvaluation:
         """Parse the words of a corpus and compare with its trees; `options` are those of the search."""
-        trees = list(read_trees(corpus, folder)) if isinstance(corpus, TreeCorpus) else _paired_trees(corpus, folder)
+        trees = list(read_trees(corpus, folder)) if isinstance(corpus, Trees) else _paired_trees(corpus, folder)
         with show("parsing", len(trees)) as progress:
             return evaluate_parser(model, trees, name=corpus.title, progress=progress, **(options or {}))
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from heedful.base.errors import UserError
 from heedful.base.trees import Tree, closes, from_sequence, opens
-from heedful.config.corpora.trees import Leaves
+from heedful.config.corpora.containers import Leaves
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 from heedful.decode.constraints.trees import Trees, TreeTokens
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from heedful.base.trees import Tree
-from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.corpora.containers import Trees
 from heedful.data.corpora.trees import read_trees
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
@@ -41,7 +41,7 @@ class ParseValidator(SequenceValidator):
     @cached_property
     def _trees(self) -> list[Tree]:
         data = self._parser.recipe.data
-        corpora = [corpus for corpus in data.valid if isinstance(corpus, TreeCorpus)]
+        corpora = [corpus for corpus in data.valid if isinstance(corpus, Trees)]
         trees = [tree for corpus in corpora for tree in read_trees(corpus, data.folder) if tree is not None]
         most = self._settings.max_sentences
         return [trees[index] for index in spread(most or len(trees), len(trees)).tolist()]

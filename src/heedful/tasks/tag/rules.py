@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from heedful.config.corpora.any import SPLITS, AnyCorpus
-from heedful.config.corpora.texts import ConllTexts, RowTexts
+from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.roles import Roles
 from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel, TaggerModel
 from heedful.config.section import merge_tables
@@ -21,7 +21,7 @@ def _check(recipe: Tables) -> None:
     if model_of(recipe, TaggerModel).crf and recipe.train.label_smoothing:
         raise ValueError("`train.label_smoothing` does not apply to a tagger with `model.crf = true`: leave it out")
     corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
-    if any(getattr(corpus, "second", None) is not None for corpus in corpora):
+    if any("second" in corpus.roles for corpus in corpora):
         raise ValueError("`second` makes pairs of texts, which a tagger does not read: leave it out")
 
 
@@ -33,10 +33,6 @@ def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
     return said.model_copy(update={"encoder": encoder})
 
 
-def _takes(corpus: AnyCorpus) -> bool:
-    return isinstance(corpus, ConllTexts) or (isinstance(corpus, RowTexts) and corpus.label is not None)
-
-
 TAG: Final = TaskRules(
     name="tag",
     does="tags words",
@@ -44,7 +40,7 @@ TAG: Final = TaskRules(
     learner="a tagger",
     families=("tagger",),
     metrics=validation_metrics(METRICS),
-    takes=_takes,
+    roles=(Roles(("text", "label"), besides=("second", "number")), Roles(("word", "label"))),
     needs="a tagger learns from words with labels: give `conll`, or `text` and `label`",
     vocabularies=("text",),
     compared_by=compared_metrics(METRICS),

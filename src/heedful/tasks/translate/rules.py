@@ -3,7 +3,7 @@
 from typing import Final
 
 from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.pairs import PAIRS
+from heedful.config.corpora.roles import Roles
 from heedful.config.task_rules import TaskRules
 from heedful.tasks.shared.sequences.rules import check_pairs
 
@@ -25,7 +25,7 @@ TRANSLATE: Final = TaskRules(
         "wer": "lower",
     },
     scores=("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer", "perplexity"),
-    takes=lambda corpus: isinstance(corpus, PAIRS),
+    roles=(Roles(("source", "target")),),
     needs="a translator learns from pairs: give `source` and `target`",
     vocabularies=("source", "target"),
     scored="pairs",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from tests.unit.config.reading.written_recipes import DATA, SHIPPED, complaints, load, recipe_file
 
-from heedful.config.corpora.pairs import JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.containers import AlignedFiles, Jsonl, Tsv
 from heedful.config.reading.load import load_recipe
 from heedful.config.tokenizer import Words
 from heedful.config.train.schedules import Linear, Noam
@@ -14,7 +14,7 @@ from heedful.config.train.schedules import Linear, Noam
 def test_tables_merge_key_by_key_over_the_base() -> None:
     recipe_file(DATA + "batch_tokens = 10\n[train]\nsteps = 5\nvalidation = { every = 3, patience = 2 }", "base.toml")
     recipe = load('extends = "base.toml"\n[data]\nnfc = true\n[train.validation]\nevery = 9')
-    assert recipe.data.train == (TextCorpus(source="a.en", target="a.de"),)
+    assert recipe.data.train == (AlignedFiles(source="a.en", target="a.de"),)
     assert (recipe.data.batch_tokens, recipe.data.nfc, recipe.train.steps) == (10, True, 5)
     assert (recipe.train.validation.every, recipe.train.validation.patience) == (9, 2)
 
@@ -52,7 +52,7 @@ def test_a_kind_of_the_base_is_inherited_by_a_table_that_says_none() -> None:
 @pytest.mark.parametrize("base", ['builtin = "english-spanish", count = 5', 'tsv = "a.tsv", source = 3'])
 def test_ones_own_files_replace_a_corpus_of_another_form(base: str) -> None:
     recipe_file(f"[data]\ntrain = {{ {base} }}", "base.toml")
-    corpus = (TextCorpus(source="my.en", target="my.de"),)
+    corpus = (AlignedFiles(source="my.en", target="my.de"),)
     assert load('extends = "base.toml"\n[data]\ntrain = { source = "my.en", target = "my.de" }').data.train == corpus
     overrides = ["data.train.target=my.de", "data.train.source=my.en"]
     assert load('extends = "base.toml"', *overrides).data.train == corpus
@@ -64,22 +64,20 @@ def test_ones_own_files_replace_a_corpus_of_another_form(base: str) -> None:
 def test_fields_of_a_jsonl_corpus_are_no_files() -> None:
     recipe_file('[data]\ntrain = { jsonl = "a.jsonl" }', "base.toml")
     assert load('extends = "base.toml"\n[data]\ntrain = { source = "en", target = "de" }').data.train == (
-        JsonlCorpus(jsonl="a.jsonl", source="en", target="de"),
+        Jsonl(jsonl="a.jsonl", source="en", target="de"),
     )
 
 
 def test_a_list_of_corpora_replaces_whatever_the_base_has() -> None:
     recipe_file('[data]\ntrain = { jsonl = "a.jsonl" }', "base.toml")
     assert load('extends = "base.toml"\n[data]\ntrain = [{ source = "en", target = "de" }]').data.train == (
-        TextCorpus(source="en", target="de"),
+        AlignedFiles(source="en", target="de"),
     )
 
 
 def test_a_corpus_of_the_same_form_merges() -> None:
     recipe_file('[data]\ntrain = { tsv = "a.tsv", target = 3 }', "base.toml")
-    assert load('extends = "base.toml"\n[data.train]\nsource = 2').data.train == (
-        TsvCorpus(tsv="a.tsv", source=2, target=3),
-    )
+    assert load('extends = "base.toml"\n[data.train]\nsource = 2').data.train == (Tsv(tsv="a.tsv", source=2, target=3),)
 
 
 def test_a_base_that_extends_is_an_error() -> None:

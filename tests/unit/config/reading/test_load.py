@@ -8,7 +8,7 @@ import pytest
 from tests.unit.config.reading.written_recipes import DATA, SHIPPED, complaints, load, recipe_file
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.containers import AlignedFiles, Builtin, Jsonl, Tsv
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import load_recipe
@@ -22,7 +22,7 @@ from heedful.config.train.schedules import Noam
 
 def test_a_recipe_with_only_its_data_has_every_default() -> None:
     recipe = load(DATA)
-    assert recipe == Recipe(data=Data(train=(TextCorpus(source="a.en", target="a.de"),)))
+    assert recipe == Recipe(data=Data(train=(AlignedFiles(source="a.en", target="a.de"),)))
     assert recipe.model == TransformerModel()
     assert recipe.tokenizer == ByteBpe()
 
@@ -210,8 +210,8 @@ def test_a_table_without_a_kind_has_the_default_kind() -> None:
 def test_one_corpus_may_be_a_table_or_a_list_and_has_the_form_of_its_keys() -> None:
     train = "train = [{ tsv = 'a.tsv' }, { jsonl = 'b.jsonl' }]"
     recipe = load(f"[data]\n{train}\ntest = {{ builtin = 'english-spanish', part = 'test' }}")
-    assert recipe.data.train == (TsvCorpus(tsv="a.tsv"), JsonlCorpus(jsonl="b.jsonl"))
-    assert recipe.data.test == (BuiltinCorpus(builtin="english-spanish", part="test"),)
+    assert recipe.data.train == (Tsv(tsv="a.tsv"), Jsonl(jsonl="b.jsonl"))
+    assert recipe.data.test == (Builtin(builtin="english-spanish", part="test"),)
 
 
 # --- JSON and TOML ----------------------------------------------------------------------------------------------------

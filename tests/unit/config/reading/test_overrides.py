@@ -4,7 +4,7 @@ import pytest
 from tests.unit.config.reading.written_recipes import DATA, complaints, load, recipe_file
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus, TsvCorpus
+from heedful.config.corpora.containers import AlignedFiles, Tsv
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.schedules import Linear
 
@@ -49,17 +49,17 @@ def test_overrides_win_over_the_recipe_and_its_base() -> None:
 def test_items_of_a_list_are_overridden_by_their_number() -> None:
     text = '[data]\ntrain = [{ source = "a", target = "b" }, { source = "c", target = "d" }]'
     corpora = load(text, "data.train.1.source=x", "data.train.0.lines=1-5").data.train
-    assert corpora == (TextCorpus(source="a", target="b", lines="1-5"), TextCorpus(source="x", target="d"))
+    assert corpora == (AlignedFiles(source="a", target="b", lines="1-5"), AlignedFiles(source="x", target="d"))
 
 
 @pytest.mark.parametrize("path", ["data.train.source", "data.train.0.source"])
 def test_a_corpus_written_as_one_table_is_reached_with_and_without_its_number(path: str) -> None:
-    assert load(DATA, f"{path}=x").data.train == (TextCorpus(source="x", target="a.de"),)
+    assert load(DATA, f"{path}=x").data.train == (AlignedFiles(source="x", target="a.de"),)
 
 
 def test_overrides_alone_can_name_the_data() -> None:
     assert load("", "data.train.0.source=a", "data.train.0.target=b").data.train == (
-        TextCorpus(source="a", target="b"),
+        AlignedFiles(source="a", target="b"),
     )
 
 
@@ -72,7 +72,7 @@ def test_an_override_of_the_kind_starts_the_table_anew_whatever_the_order(order:
 
 
 def test_an_override_of_a_corpus_form_starts_the_corpus_anew() -> None:
-    assert load(DATA, "data.train.target=3", "data.train.tsv=x.tsv").data.train == (TsvCorpus(tsv="x.tsv", target=3),)
+    assert load(DATA, "data.train.target=3", "data.train.tsv=x.tsv").data.train == (Tsv(tsv="x.tsv", target=3),)
 
 
 @pytest.mark.parametrize(

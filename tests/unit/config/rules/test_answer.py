@@ -23,7 +23,7 @@ REPORTS = {"builtin": "reports"}
         ({}, {"train": {**REPORTS, "unanswerable": 0.2}}, "`data.train.unanswerable` makes questions without an "
          "answer, which need `model.no_answer = true`"),
         ({}, {"train": {"builtin": "english-spanish"}}, "`data.train` does not fit `model.family`: a reader learns "
-         "from questions about texts: give `question` with `jsonl`, or `squad`"),
+         "from questions about texts: give `question`, `text` and `answer`, or `squad`"),
         ({}, {"max_length": 4}, "`data.max_length` (4), markers included, must be at least 5: a text is read as "
          "`<s> A </s> B </s>`"),
         ({"encoder": BERT}, {"max_length": 90}, "`data.max_length` (90), markers included, must fit into "

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.image_questions import BuiltinImageQuestions, CsvImageQuestions
+from heedful.config.corpora.containers import Builtin, Csv
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 
@@ -26,13 +26,13 @@ def test_the_task_follows_from_the_family_and_words_of_a_transformer_attend_to_p
     assert table.crosses
     assert not _recipe({"cross": False}).model.crosses  # type: ignore[union-attr]
     assert not _recipe({"question": RECURRENT}).model.crosses  # type: ignore[union-attr]
-    assert isinstance(recipe.data.train[0], BuiltinImageQuestions)
+    assert isinstance(recipe.data.train[0], Builtin)
 
 
 def test_a_table_with_images_and_questions_is_a_corpus_of_both() -> None:
     table = {"csv": "q.csv", "image": "path", "question": "question", "answer": "answer"}
     (corpus,) = _recipe(data={"train": [table]}).data.train
-    assert isinstance(corpus, CsvImageQuestions)
+    assert isinstance(corpus, Csv)
     assert corpus.has_header
     assert not corpus.model_copy(update={"image": 1, "question": 2, "answer": 3}).has_header
 

@@ -4,15 +4,15 @@ import pytest
 from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, PAIR, RUNNING, TWO_TEXTS, complaint, load
 
 from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.texts import JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.containers import Jsonl, PlainText, Tsv
 
 
 def test_the_keys_of_a_corpus_say_of_which_form_it_is() -> None:
     several = '[{ tsv = "a", text = 3 }, { jsonl = "b", text = "t", part = "1-9/10" }, { text = "c", sample = 5 }]'
     assert load("bert", several).data.train == (
-        TsvTexts(tsv="a", text=3),
-        JsonlTexts(jsonl="b", text="t", part="1-9/10"),
-        PlainTexts(text="c", sample=5),
+        Tsv(tsv="a", text=3),
+        Jsonl(jsonl="b", text="t", part="1-9/10"),
+        PlainText(text="c", sample=5),
     )
 
 

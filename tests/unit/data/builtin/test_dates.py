@@ -9,7 +9,7 @@ from itertools import islice
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import BuiltinCorpus
+from heedful.config.corpora.containers import Builtin
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.builtin.dates import FIRST, LAST, SHORT_YEARS, date_pairs, part_of, years_said
 from heedful.data.corpora.pairs import read_pairs
@@ -101,7 +101,7 @@ def test_a_longer_draw_begins_with_the_shorter_one_and_test_dates_are_all_differ
 
 
 def test_a_recipe_reads_them_as_pairs() -> None:
-    corpus = BuiltinCorpus(builtin="dates", part="valid", count=5)
+    corpus = Builtin(builtin="dates", part="valid", count=5)
     assert list(read_pairs(corpus)) == list(date_pairs("valid", 5))
     assert corpus.title == "dates valid"
 

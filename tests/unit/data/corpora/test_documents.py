@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.texts import AnyTexts, JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import Jsonl, PlainText, Tsv
 from heedful.data.corpora.documents import read_documents
 from heedful.data.text_form import TextForm
 
@@ -16,13 +17,13 @@ WIKI_LINES = ("", "= First title =", "", "One . Two .", "= = History = =", "", "
 WIKI = "".join(f" {line} \n" for line in WIKI_LINES)
 
 
-def read(corpus: AnyTexts, folder: Path, **form: bool) -> list[list[str]]:
+def read(corpus: AnyCorpus, folder: Path, **form: bool) -> list[list[str]]:
     return list(read_documents(corpus, str(folder), TextForm(**form)))
 
 
 def plain(folder: Path, text: str, **options: object) -> list[list[str]]:
     (folder / "t.txt").write_text(text)
-    return read(PlainTexts.model_validate({"text": "t.txt", **options}), folder)
+    return read(PlainText.model_validate({"text": "t.txt", **options}), folder)
 
 
 def test_blank_lines_part_documents(tmp_path: Path) -> None:
@@ -78,36 +79,34 @@ def test_documents_of_running_text_are_chosen_by_the_hash_of_their_sentences(tmp
 def test_each_text_of_a_table_is_a_document_whatever_its_label(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("0\tOne. Two.<br />three\n1\t \n\tFour.\n")
     documents = [["One.", "Two.", "three"], ["Four."]]
-    assert read(TsvTexts(tsv="t.tsv", text=2), tmp_path) == documents
-    assert read(TsvTexts(tsv="t.tsv", text=2, label=1), tmp_path) == documents
+    assert read(Tsv(tsv="t.tsv", text=2), tmp_path) == documents
+    assert read(Tsv(tsv="t.tsv", text=2, label=1), tmp_path) == documents
 
 
 def test_both_texts_of_a_pair_are_documents(tmp_path: Path) -> None:
     rows = [{"a": "One. Two.", "b": "Three."}, {"a": "Four.", "b": ""}]
     (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    corpus = JsonlTexts(jsonl="t.jsonl", text="a", second="b")
+    corpus = Jsonl(jsonl="t.jsonl", text="a", second="b")
     assert read(corpus, tmp_path) == [["One.", "Two."], ["Three."], ["Four."]]
 
 
 def test_a_part_of_a_table_is_chosen_by_its_texts(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("".join(f"Text {number}.\n" for number in range(40)))
-    parts = [read(TsvTexts(tsv="t.tsv", text=1, part=part), tmp_path) for part in ("0/4", "1-3/4")]
+    parts = [read(Tsv(tsv="t.tsv", text=1, part=part), tmp_path) for part in ("0/4", "1-3/4")]
     assert all(parts)
     assert sorted(parts[0] + parts[1]) == sorted([f"Text {number}."] for number in range(40))
 
 
 def test_sentences_are_found_before_capitals_go(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("Go. He e.g. went. U\u0308ber.\n")
-    assert read(TsvTexts(tsv="t.tsv", text=1), tmp_path, lowercase=True, nfc=True) == [
-        ["go.", "he e.g. went.", "über."]
-    ]
+    assert read(Tsv(tsv="t.tsv", text=1), tmp_path, lowercase=True, nfc=True) == [["go.", "he e.g. went.", "über."]]
     (tmp_path / "t.txt").write_text("Go. He e.g. went. U\u0308ber.\n")
-    assert read(PlainTexts(text="t.txt"), tmp_path, lowercase=True, nfc=True) == [["go.", "he e.g. went.", "über."]]
+    assert read(PlainText(text="t.txt"), tmp_path, lowercase=True, nfc=True) == [["go.", "he e.g. went.", "über."]]
 
 
 @pytest.mark.skipif(not WIKITEXT.exists(), reason=f"no WikiText at {WIKITEXT}")
 def test_wikitext_has_its_articles() -> None:
-    corpus = PlainTexts(text="wiki.valid.tokens.gz", documents="heading")
+    corpus = PlainText(text="wiki.valid.tokens.gz", documents="heading")
     articles = read(corpus, WIKITEXT)
     assert len(articles) == 60
     assert not any(sentence.startswith("= ") for article in articles for sentence in article)

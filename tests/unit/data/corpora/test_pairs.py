@@ -8,7 +8,7 @@ import pytest
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import BuiltinCorpus, JsonlCorpus, TextCorpus, TsvCorpus
+from heedful.config.corpora.containers import AlignedFiles, Builtin, Jsonl, Tsv
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.pairs import is_blank, read_pairs
 from heedful.data.text_form import TextForm
@@ -16,10 +16,10 @@ from heedful.data.text_form import TextForm
 TATOEBA = Path(__file__).parents[5] / "shared" / "data" / "tatoeba" / "spa-eng.zip"
 
 
-def text_corpus(folder: Path, source: Sequence[str], target: Sequence[str], lines: str = "") -> TextCorpus:
+def text_corpus(folder: Path, source: Sequence[str], target: Sequence[str], lines: str = "") -> AlignedFiles:
     (folder / "a.en").write_text("".join(f"{line}\n" for line in source))
     (folder / "a.de").write_text("".join(f"{line}\n" for line in target))
-    return TextCorpus(source="a.en", target="a.de", lines=lines)
+    return AlignedFiles(source="a.en", target="a.de", lines=lines)
 
 
 def pairs_of(corpus: AnyCorpus, folder: Path) -> list[tuple[str, str]]:
@@ -51,7 +51,7 @@ def test_both_files_must_be_there_before_a_pair_is_read(tmp_path: Path) -> None:
 
 def test_columns_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "t.tsv.gz").write_bytes(gzip.compress(b"1\tone\teins\n\n2\ttwo\tzwei\textra\n"))
-    corpus = TsvCorpus(tsv="t.tsv.gz", source=3, target=2)
+    corpus = Tsv(tsv="t.tsv.gz", source=3, target=2)
     assert pairs_of(corpus, tmp_path) == [("eins", "one"), ("", ""), ("zwei", "two")]
 
 
@@ -65,12 +65,12 @@ def test_columns_of_a_table(tmp_path: Path) -> None:
 def test_a_row_with_too_few_columns(tmp_path: Path, row: str, columns: tuple[int, int], message: str) -> None:
     (tmp_path / "t.tsv").write_text(f"a\tb\tc\td\te\n{row}\n")
     with pytest.raises(UserError, match=f"t.tsv, {message}$"):
-        pairs_of(TsvCorpus(tsv="t.tsv", source=columns[0], target=columns[1]), tmp_path)
+        pairs_of(Tsv(tsv="t.tsv", source=columns[0], target=columns[1]), tmp_path)
 
 
 def test_fields_of_json_lines(tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_text('{"en": "one\\ntwo", "de": "eins", "id": 7}\n\n')
-    assert pairs_of(JsonlCorpus(jsonl="t.jsonl", source="en", target="de"), tmp_path) == [
+    assert pairs_of(Jsonl(jsonl="t.jsonl", source="en", target="de"), tmp_path) == [
         ("one\ntwo", "eins"),
         ("", ""),
     ]
@@ -98,11 +98,11 @@ def test_fields_of_json_lines(tmp_path: Path) -> None:
 def test_a_bad_json_line_says_file_and_line(tmp_path: Path, row: str, message: str) -> None:
     (tmp_path / "t.jsonl").write_text(f'{{"source": "a", "target": "b"}}\n{row}\n')
     with pytest.raises(UserError, match=f"t.jsonl, line 2 ?{message.replace('?', '[?]')}$"):
-        pairs_of(JsonlCorpus(jsonl="t.jsonl"), tmp_path)
+        pairs_of(Jsonl(jsonl="t.jsonl"), tmp_path)
 
 
 def test_the_built_in_generator() -> None:
-    pairs = list(read_pairs(BuiltinCorpus(builtin="english-spanish", part="valid", count=5)))
+    pairs = list(read_pairs(Builtin(builtin="english-spanish", part="valid", count=5)))
     assert len(pairs) == 5
     assert not any(map(is_blank, pairs))
 
@@ -131,11 +131,11 @@ def test_composed_form_is_an_option(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("corpus", "name"),
     [
-        (TextCorpus(source="a", target="b"), "a + b"),
-        (TextCorpus(source="a", target="b", name="news"), "news"),
-        (TsvCorpus(tsv="a.tsv"), "a.tsv"),
-        (JsonlCorpus(jsonl="a.jsonl"), "a.jsonl"),
-        (BuiltinCorpus(builtin="english-spanish"), "english-spanish train"),
+        (AlignedFiles(source="a", target="b"), "a + b"),
+        (AlignedFiles(source="a", target="b", name="news"), "news"),
+        (Tsv(tsv="a.tsv"), "a.tsv"),
+        (Jsonl(jsonl="a.jsonl"), "a.jsonl"),
+        (Builtin(builtin="english-spanish"), "english-spanish train"),
     ],
 )
 def test_corpora_have_names(corpus: AnyCorpus, name: str) -> None:
@@ -144,7 +144,7 @@ def test_corpora_have_names(corpus: AnyCorpus, name: str) -> None:
 
 def test_the_key_is_the_content_and_the_way_of_reading(tmp_path: Path) -> None:
     def key(**options: object) -> str:
-        corpus = TsvCorpus.model_validate({"tsv": "t.tsv", **options})
+        corpus = Tsv.model_validate({"tsv": "t.tsv", **options})
         return json.dumps(content_key(corpus, str(tmp_path)))
 
     (tmp_path / "t.tsv").write_text("a\tb\tc\n")
@@ -155,19 +155,19 @@ def test_the_key_is_the_content_and_the_way_of_reading(tmp_path: Path) -> None:
 
 
 def test_the_key_of_a_generator_holds_its_source_text() -> None:
-    key = content_key(BuiltinCorpus(builtin="english-spanish", count=5))
+    key = content_key(Builtin(builtin="english-spanish", count=5))
     assert key["generator"]
-    assert key != content_key(BuiltinCorpus(builtin="english-spanish", count=6))
+    assert key != content_key(Builtin(builtin="english-spanish", count=6))
 
 
 def test_a_key_needs_the_files(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"t.tsv: no such file"):
-        content_key(TsvCorpus(tsv="t.tsv"), str(tmp_path))
+        content_key(Tsv(tsv="t.tsv"), str(tmp_path))
 
 
 @pytest.mark.skipif(not TATOEBA.exists(), reason=f"no Tatoeba corpus at {TATOEBA}")
 def test_tatoeba_reads_from_its_archive() -> None:
-    corpus = TsvCorpus(tsv=f"{TATOEBA}:spa-eng/spa.txt")
+    corpus = Tsv(tsv=f"{TATOEBA}:spa-eng/spa.txt")
     pairs = list(islice(read_pairs(corpus), 1000))
     assert pairs[0] == ("Go.", "Ve.")
     assert not any(map(is_blank, pairs))

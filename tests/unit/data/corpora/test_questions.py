@@ -11,10 +11,8 @@ from pydantic import TypeAdapter
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.questions import BuiltinQuestions, JsonlQuestions, SquadQuestions
-from heedful.config.corpora.texts import TsvTexts
-from heedful.data.corpora.questions.question import Question
-from heedful.data.corpora.questions.reading import read_questions
+from heedful.config.corpora.containers import Builtin, Jsonl, Squad, Tsv
+from heedful.data.corpora.questions import Question, read_questions
 
 TEXT = "Clara found two maps in the cave. 🗺️ The cave is old."
 ROW = {"question": "Where?", "text": TEXT, "answer": "the cave"}
@@ -22,12 +20,12 @@ ROW = {"question": "Where?", "text": TEXT, "answer": "the cave"}
 
 def jsonl(folder: Path, *rows: Any, **keys: Any) -> list[Question]:
     (folder / "q.jsonl").write_text("".join(f"{row if isinstance(row, str) else json.dumps(row)}\n" for row in rows))
-    return list(read_questions(JsonlQuestions(jsonl="q.jsonl", question="question", **keys), str(folder)))
+    return list(read_questions(Jsonl(jsonl="q.jsonl", question="question", **keys), str(folder)))
 
 
 def squad(folder: Path, content: object) -> list[Question]:
     (folder / "s.json").write_text(content if isinstance(content, str) else json.dumps(content))
-    return list(read_questions(SquadQuestions(squad="s.json"), str(folder)))
+    return list(read_questions(Squad(squad="s.json"), str(folder)))
 
 
 def in_squad(*rows: dict[str, object]) -> dict[str, object]:
@@ -103,7 +101,7 @@ def test_both_versions_of_squad_are_read(tmp_path: Path) -> None:
 def test_a_packed_squad_file_is_read(tmp_path: Path) -> None:
     content = json.dumps(in_squad({"id": "7", "question": "Where?", "answers": [{"text": "cave", "answer_start": 28}]}))
     (tmp_path / "s.json.gz").write_bytes(gzip.compress(content.encode()))
-    (question,) = read_questions(SquadQuestions(squad="s.json.gz"), str(tmp_path))
+    (question,) = read_questions(Squad(squad="s.json.gz"), str(tmp_path))
     assert question.start == 28
 
 
@@ -136,18 +134,18 @@ def test_each_mistake_in_a_squad_file_is_told(content: object, told: str, tmp_pa
 
 
 def test_the_reports_are_a_corpus_of_questions() -> None:
-    corpus = BuiltinQuestions(builtin="reports", part="test", count=9)
+    corpus = Builtin(builtin="reports", part="test", count=9)
     assert len(list(read_questions(corpus))) == 9
-    with pytest.raises(TypeError, match=r"^x\.tsv has no questions$"):
-        read_questions(TsvTexts(tsv="x.tsv", text=1))
+    with pytest.raises(TypeError, match=r"^x\.tsv has texts, not questions about texts$"):
+        read_questions(Tsv(tsv="x.tsv", text=1))
 
 
 @pytest.mark.parametrize(
     ("table", "kind"),
     [
-        ({"jsonl": "q.jsonl", "question": "q"}, JsonlQuestions),
-        ({"squad": "s.json"}, SquadQuestions),
-        ({"builtin": "reports"}, BuiltinQuestions),
+        ({"jsonl": "q.jsonl", "question": "q"}, Jsonl),
+        ({"squad": "s.json"}, Squad),
+        ({"builtin": "reports"}, Builtin),
     ],
 )
 def test_the_keys_of_a_table_choose_its_kind(table: dict[str, object], kind: type) -> None:

@@ -6,14 +6,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.texts import TsvTexts
+from heedful.config.corpora.containers import Tsv
 from heedful.data.corpora.subsets import choose
 
 TEXTS = [f"text {number}" for number in range(500)]
 
 
 def take(texts: list[str], **choice: object) -> list[str]:
-    return list(choose(texts, TsvTexts.model_validate({"tsv": "t.tsv", "text": 1, **choice}), str))
+    return list(choose(texts, Tsv.model_validate({"tsv": "t.tsv", "text": 1, **choice}), str))
 
 
 def number(text: str) -> int:

@@ -10,8 +10,7 @@ from pydantic import ValidationError
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import TextCorpus
-from heedful.config.corpora.texts import ConllTexts, CsvTexts, JsonlTexts, TsvTexts
+from heedful.config.corpora.containers import AlignedFiles, Conll, Csv, Jsonl, Tsv
 from heedful.data.corpora.tagged import TaggedText, label_numbers, read_tagged, tagged_text
 from heedful.data.text_form import TextForm
 
@@ -19,9 +18,9 @@ DOG = TaggedText(("A", "dog", "barks"), ("DT", "NN", "VBZ"))
 HASH = TaggedText(("#", "1"), ("SYM", "CD"))
 
 
-def conll(folder: Path, content: str, **keys: Any) -> ConllTexts:
+def conll(folder: Path, content: str, **keys: Any) -> Conll:
     (folder / "t.conll").write_text(content)
-    return ConllTexts(conll=str(folder / "t.conll"), **keys)
+    return Conll(conll=str(folder / "t.conll"), **keys)
 
 
 def refused(corpus: AnyCorpus) -> str:
@@ -81,21 +80,21 @@ def test_tables_and_json_lines_have_a_sentence_per_row(tmp_path: Path) -> None:
     rows = [{"w": list(DOG.words), "t": list(DOG.labels)}, {"w": words, "t": labels}]
     (tmp_path / "t.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     blank = TaggedText(())
-    assert list(read_tagged(TsvTexts(tsv=str(tmp_path / "t.tsv"), text=1, label=2))) == [DOG, blank, HASH]
-    assert list(read_tagged(CsvTexts(csv=str(tmp_path / "t.csv"), text="words", label="tags"))) == [DOG]
-    assert list(read_tagged(JsonlTexts(jsonl=str(tmp_path / "t.jsonl"), text="w", label="t"))) == [DOG, DOG]
+    assert list(read_tagged(Tsv(tsv=str(tmp_path / "t.tsv"), text=1, label=2))) == [DOG, blank, HASH]
+    assert list(read_tagged(Csv(csv=str(tmp_path / "t.csv"), text="words", label="tags"))) == [DOG]
+    assert list(read_tagged(Jsonl(jsonl=str(tmp_path / "t.jsonl"), text="w", label="t"))) == [DOG, DOG]
 
 
 def test_a_file_of_words_and_one_of_labels_go_together_line_by_line(tmp_path: Path) -> None:
     (tmp_path / "words").write_text("A dog barks\n\n")
     (tmp_path / "labels").write_text("DT NN VBZ\n\n")
-    corpus = TextCorpus(source=str(tmp_path / "words"), target=str(tmp_path / "labels"))
+    corpus = AlignedFiles(source=str(tmp_path / "words"), target=str(tmp_path / "labels"))
     assert list(read_tagged(corpus)) == [DOG, TaggedText(())]
 
 
 def test_a_row_with_another_number_of_labels_is_refused(tmp_path: Path) -> None:
     (tmp_path / "t.tsv").write_text("a dog\tDT NN\na dog barks\tDT NN\n")
-    assert refused(TsvTexts(tsv=str(tmp_path / "t.tsv"), text=1, label=2)) == (
+    assert refused(Tsv(tsv=str(tmp_path / "t.tsv"), text=1, label=2)) == (
         f"{tmp_path}/t.tsv, line 2 has 3 words but 2 labels: each word needs one."
     )
 
@@ -110,7 +109,7 @@ def test_a_row_with_another_number_of_labels_is_refused(tmp_path: Path) -> None:
 )
 def test_a_field_that_does_not_hold_words_is_refused(tmp_path: Path, value: object, what: str) -> None:
     (tmp_path / "t.jsonl").write_text(json.dumps({"w": value, "t": "A B"}))
-    assert refused(JsonlTexts(jsonl=str(tmp_path / "t.jsonl"), text="w", label="t")).endswith(f"line 1: {what}")
+    assert refused(Jsonl(jsonl=str(tmp_path / "t.jsonl"), text="w", label="t")).endswith(f"line 1: {what}")
 
 
 def test_parts_share_no_sentence_and_leave_none_out(tmp_path: Path) -> None:
@@ -145,4 +144,4 @@ def test_a_range_of_lines_is_one_of_the_file(tmp_path: Path) -> None:
 
 def test_columns_that_are_the_same_are_refused() -> None:
     with pytest.raises(ValidationError, match="`word` and `label` are both 2, but must be different"):
-        ConllTexts(conll="t", word=2)
+        Conll(conll="t", word=2)

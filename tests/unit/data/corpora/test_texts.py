@@ -11,8 +11,7 @@ import pytest
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.pairs import TextCorpus
-from heedful.config.corpora.texts import JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.containers import AlignedFiles, Jsonl, PlainText, Tsv
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.texts import Text, read_texts
@@ -21,15 +20,15 @@ from heedful.data.text_form import TextForm
 IMDB = Path(__file__).parents[5] / "shared" / "data" / "imdb" / "train.tsv.gz"
 
 
-def tsv(folder: Path, *lines: str, **options: Any) -> TsvTexts:
+def tsv(folder: Path, *lines: str, **options: Any) -> Tsv:
     (folder / "t.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return TsvTexts.model_validate({"tsv": "t.tsv", "text": 2, "label": 1, **options})
+    return Tsv.model_validate({"tsv": "t.tsv", "text": 2, "label": 1, **options})
 
 
-def jsonl(folder: Path, *rows: Any, **options: Any) -> JsonlTexts:
+def jsonl(folder: Path, *rows: Any, **options: Any) -> Jsonl:
     lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
     (folder / "t.jsonl").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return JsonlTexts.model_validate({"jsonl": "t.jsonl", "text": "text", "label": "label", **options})
+    return Jsonl.model_validate({"jsonl": "t.jsonl", "text": "text", "label": "label", **options})
 
 
 def texts(corpus: AnyCorpus, folder: Path, several: bool = False) -> list[Text]:
@@ -48,11 +47,11 @@ def refusal(corpus: AnyCorpus, folder: Path, several: bool = False) -> str:
 
 def test_columns_of_a_table(tmp_path: Path) -> None:
     (tmp_path / "t.tsv.gz").write_bytes(gzip.compress(b"pos\t9\tgood film\t-\n\nneg\t1\tbad \tfilm\n"))
-    corpus = TsvTexts(tsv="t.tsv.gz", text=3, label=1)
+    corpus = Tsv(tsv="t.tsv.gz", text=3, label=1)
     assert texts(corpus, tmp_path) == [Text("good film", None, ("pos",)), Text(""), Text("bad ", None, ("neg",))]
-    paired = TsvTexts(tsv="t.tsv.gz", text=4, second=3, label=2)
+    paired = Tsv(tsv="t.tsv.gz", text=4, second=3, label=2)
     assert texts(paired, tmp_path) == [Text("-", "good film", ("9",)), Text(""), Text("film", "bad ", ("1",))]
-    assert texts(TsvTexts(tsv="t.tsv.gz", text=2), tmp_path) == [Text("9"), Text(""), Text("1")]
+    assert texts(Tsv(tsv="t.tsv.gz", text=2), tmp_path) == [Text("9"), Text(""), Text("1")]
 
 
 def test_a_line_of_white_space_is_blank(tmp_path: Path) -> None:
@@ -178,10 +177,10 @@ def test_a_line_that_is_no_json_is_refused(tmp_path: Path) -> None:
 
 
 def test_corpora_without_rows_of_texts_are_a_mistake_of_the_program() -> None:
-    with pytest.raises(TypeError, match=r"^a.txt is running text: see `data.corpora.documents`$"):
-        read_texts(PlainTexts(text="a.txt"))
+    with pytest.raises(TypeError, match=r"^a.txt has running text, not texts$"):
+        read_texts(PlainText(text="a.txt"))
     with pytest.raises(TypeError, match=r"^a \+ b has pairs, not texts$"):
-        read_texts(TextCorpus(source="a", target="b"))
+        read_texts(AlignedFiles(source="a", target="b"))
 
 
 # --- form and blanks --------------------------------------------------------------------------------------------------
@@ -254,7 +253,7 @@ def test_lines_that_are_not_there_are_refused(tmp_path: Path) -> None:
 @pytest.mark.skipif(not IMDB.exists(), reason="needs shared/data/imdb beside the project")
 def test_validation_of_film_reviews_is_the_first_part_of_ten() -> None:
     """The protocol of recorded results: training reviews whose sha256 of the text is 0 mod 10."""
-    corpus = TsvTexts(tsv=str(IMDB), text=3, label=1, lines="12001-13000")
+    corpus = Tsv(tsv=str(IMDB), text=3, label=1, lines="12001-13000")
     rows = [line.split("\t") for line in islice(read_lines(IMDB), 12000, 13000)]
     valid, train = ([*read_texts(corpus.model_copy(update={"part": part}))] for part in ("0/10", "1-9/10"))
     assert [(text.text, *text.labels) for text in valid] == [
@@ -268,9 +267,9 @@ def test_validation_of_film_reviews_is_the_first_part_of_ten() -> None:
 
 
 def test_a_corpus_is_called_by_its_file_unless_it_has_a_name() -> None:
-    corpora = (TsvTexts(tsv="a.tsv", text=1), JsonlTexts(jsonl="b.jsonl", text="t"), PlainTexts(text="c.txt"))
+    corpora = (Tsv(tsv="a.tsv", text=1), Jsonl(jsonl="b.jsonl", text="t"), PlainText(text="c.txt"))
     assert [corpus.title for corpus in corpora] == ["a.tsv", "b.jsonl", "c.txt"]
-    assert TsvTexts(tsv="a.tsv", text=1, name="reviews").title == "reviews"
+    assert Tsv(tsv="a.tsv", text=1, name="reviews").title == "reviews"
 
 
 def test_the_content_of_a_corpus_is_that_of_its_file_and_of_the_options_that_read_it(tmp_path: Path) -> None:
@@ -286,7 +285,7 @@ def test_the_content_of_a_corpus_is_that_of_its_file_and_of_the_options_that_rea
 
 
 def test_a_missing_file_is_refused_before_anything_long_begins(tmp_path: Path) -> None:
-    for corpus in (TsvTexts(tsv="no", text=1), JsonlTexts(jsonl="no", text="t"), PlainTexts(text="no")):
+    for corpus in (Tsv(tsv="no", text=1), Jsonl(jsonl="no", text="t"), PlainText(text="no")):
         with pytest.raises(UserError, match=r"/no: no such file"):
             check_files(corpus, str(tmp_path))
 

@@ -11,15 +11,15 @@ import pytest
 from PIL import Image
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.image_questions import (
-    BuiltinImageQuestions,
-    CsvImageQuestions,
-    JsonlImageQuestions,
-    TsvImageQuestions,
+from heedful.config.corpora.containers import (
+    Builtin,
+    Csv,
+    Jsonl,
+    Tsv,
 )
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.builtin.scenes import HELD_OUT
-from heedful.data.images.questions.reading import AskedImage, read_asked_images
+from heedful.data.images.reading import AskedImage, read_asked_images
 from heedful.data.prepare.image_questions import prepare_image_questions
 
 ROWS = [("a.png", "what ?", "x", "one"), ("b.png", "what ?", "y", "one"), ("a.png", "is it ?", "yes", "two")]
@@ -47,23 +47,21 @@ def _told(asked: Sequence[AskedImage]) -> list[tuple[str, str, str, str]]:
 
 def test_all_forms_give_the_questions_of_an_image_together(folder: Path) -> None:
     corpora = (
-        CsvImageQuestions(csv="q.csv", image="path", question="q", answer="a", group="k"),
-        TsvImageQuestions(tsv="q.tsv", image=1, question=2, answer=3, group=4),
-        JsonlImageQuestions(jsonl="q.jsonl", image="image", group="kind"),
+        Csv(csv="q.csv", image="path", question="q", answer="a", group="k"),
+        Tsv(tsv="q.tsv", image=1, question=2, answer=3, group=4),
+        Jsonl(jsonl="q.jsonl", image="image", group="kind"),
     )
     for corpus in corpora:
         read = [*read_asked_images(corpus, str(folder))]
         assert len(read) == 2
         assert _told(read) == [ROWS[0], ROWS[2], ROWS[1]]
-    plain = TsvImageQuestions(tsv="q.tsv", image=1, question=2, answer=3, lines="2-3")
+    plain = Tsv(tsv="q.tsv", image=1, question=2, answer=3, lines="2-3")
     assert _told([*read_asked_images(plain, str(folder))]) == [(*ROWS[1][:3], ""), (*ROWS[2][:3], "")]
 
 
 def test_parts_are_chosen_by_image(folder: Path) -> None:
     parts = [
-        _told(
-            [*read_asked_images(TsvImageQuestions(tsv="q.tsv", image=1, question=2, answer=3, part=part), str(folder))]
-        )
+        _told([*read_asked_images(Tsv(tsv="q.tsv", image=1, question=2, answer=3, part=part), str(folder))])
         for part in ("0/2", "1/2")
     ]
     assert sorted(len(part) for part in parts) in ([0, 3], [1, 2])
@@ -73,14 +71,14 @@ def test_parts_are_chosen_by_image(folder: Path) -> None:
 def test_training_scenes_never_ask_for_a_pair_that_is_held_out() -> None:
     pairs = [f"{colour} {shape}" for shape, colour in HELD_OUT]
     for part in ("train", "valid", "test"):
-        corpus = BuiltinImageQuestions(builtin="scenes", questions=4, count=200, part=part)
+        corpus = Builtin(builtin="scenes", questions=4, count=200, part=part)
         read = [question for asked in read_asked_images(corpus) for question in asked.questions]
         asked = [question for question in read if any(pair in question.question for pair in pairs)]
         assert bool(asked) == (part == "test")
         assert {question.kind for question in read} == {
             "colour", "shape", "size", "number", "presence", "place", "neighbour"
         }  # fmt: skip
-    few = BuiltinImageQuestions(builtin="scenes", questions=1, count=5)
+    few = Builtin(builtin="scenes", questions=1, count=5)
     assert [len(asked.questions) for asked in read_asked_images(few)] == [1] * 5
 
 
@@ -96,7 +94,7 @@ def test_training_scenes_never_ask_for_a_pair_that_is_held_out() -> None:
 def test_a_row_that_lacks_something_is_refused(row: tuple[str, ...], why: str, folder: Path) -> None:
     (folder / "q.tsv").write_text("\t".join(row) + "\n")
     with pytest.raises(UserError, match=re.escape(why) + "$"):
-        [*read_asked_images(TsvImageQuestions(tsv="q.tsv", image=1, question=2, answer=3), str(folder))]
+        [*read_asked_images(Tsv(tsv="q.tsv", image=1, question=2, answer=3), str(folder))]
 
 
 def _recipe(folder: Path, **data: Any) -> Any:

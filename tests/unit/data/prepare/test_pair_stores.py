@@ -15,7 +15,7 @@ import pytest
 from tests.shared.patience import PATIENCE
 
 from heedful.base.errors import MachineError, UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.corpora.files import content_key
@@ -32,7 +32,7 @@ from heedful.data.tokenize.worker_protocol import Frame
 
 TOKENIZER = train_tokenizer(ByteBpe(size=300), ["a dog sees a cat", "ein Hund sieht eine Katze"], ["de"])
 MAX_LENGTH = 10
-CORPUS = TextCorpus(source="in", target="out", to="de")
+CORPUS = AlignedFiles(source="in", target="out", to="de")
 
 WITHOUT_MAIN_GUARD = """
 from heedful.config.tokenizer import ByteBpe

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.texts import JsonlTexts, PlainTexts, TsvTexts
+from heedful.config.corpora.containers import Jsonl, PlainText, Tsv
 from heedful.config.data import Data
 from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.corpora.files import content_key
@@ -40,9 +40,9 @@ class Said(list[str]):
         self.append(message)
 
 
-def tsv(folder: Path, *lines: str, name: str = "t.tsv", **options: Any) -> TsvTexts:
+def tsv(folder: Path, *lines: str, name: str = "t.tsv", **options: Any) -> Tsv:
     (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return TsvTexts.model_validate({"tsv": name, "text": 2, "label": 1, **options})
+    return Tsv.model_validate({"tsv": name, "text": 2, "label": 1, **options})
 
 
 def store(
@@ -80,7 +80,7 @@ def test_a_line_that_is_too_long_is_dropped_counted_and_told(tmp_path: Path, tok
 def test_a_line_of_running_text_that_is_too_long_is_left_out(tmp_path: Path, tokenizer: Tokenizer) -> None:
     (tmp_path / "t.txt").write_text("ant bee\ncat cat cat cat\ndog\n")
     said = Said()
-    made = store(PlainTexts(text="t.txt"), tmp_path, tokenizer, said, max_line=10, documents=True, labels=())
+    made = store(PlainText(text="t.txt"), tmp_path, tokenizer, said, max_line=10, documents=True, labels=())
     assert rows(made, "text") == tokenizer.encode_batch(["ant bee dog"])  # one document still
     assert said[-1] == "t.txt: 1 document, dropped 1 longer than `data.max_line` (10 characters)"
 
@@ -145,7 +145,7 @@ def test_documents_have_the_lengths_of_their_sentences(tmp_path: Path, tokenizer
 def test_running_text_has_documents_without_labels(tmp_path: Path, tokenizer: Tokenizer) -> None:
     (tmp_path / "t.txt").write_text("Ant bee . Cat\ndog\n\nBee\n")
     said = Said()
-    made = store(PlainTexts(text="t.txt"), tmp_path, tokenizer, said, labels=(), documents=True)
+    made = store(PlainText(text="t.txt"), tmp_path, tokenizer, said, labels=(), documents=True)
     assert set(made.streams) == {"text", "sentences"}
     assert rows(made, "sentences") == [[3, 1, 1], [1]]
     assert rows(made, "text") == tokenizer.encode_batch(["Ant bee . Cat dog", "Bee"])
@@ -254,7 +254,7 @@ def test_classes_are_sorted_by_name_and_numbers_by_value(
 def test_classes_are_those_of_all_corpora(tmp_path: Path) -> None:
     one = tsv(tmp_path, "b\tx", name="one.tsv")
     (tmp_path / "two.jsonl").write_text("".join(json.dumps({"t": "x", "l": label}) + "\n" for label in ("c", True)))
-    two = JsonlTexts(jsonl="two.jsonl", text="t", label="l")
+    two = Jsonl(jsonl="two.jsonl", text="t", label="l")
     data = Data(folder=str(tmp_path), train=(one, two))
     assert labels_in((one, two), data, several=False) == ("b", "c", "true")
 

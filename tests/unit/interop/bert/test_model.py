@@ -18,7 +18,7 @@ from transformers import BertForMaskedLM, BertForSequenceClassification
 from transformers import BertModel as TheirBertModel
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.containers import PlainText
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.interop.bert import read_bert
@@ -53,7 +53,7 @@ def test_the_recipe_says_what_the_config_says(folder: Path) -> None:
         dropout_attention=0.125,
     )
     assert bundle.recipe.data.max_length == 96
-    assert bundle.recipe.data.train == (PlainTexts(name="imported", text=str(folder)),)
+    assert bundle.recipe.data.train == (PlainText(name="imported", text=str(folder)),)
     assert bundle.recipe.tokenizer.kind == "wordpiece"
     assert bundle.recipe.tokenizer.size == bundle.vocabularies["text"].size
     assert bundle.vocabularies.joint

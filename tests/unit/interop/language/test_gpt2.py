@@ -15,7 +15,7 @@ from tests.unit.interop.language.language_folders import write_gpt2
 from tests.unit.interop.marian_folders import Change
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.texts import PlainTexts
+from heedful.config.corpora.containers import PlainText
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.interop.importing import import_model
@@ -59,7 +59,7 @@ def test_the_recipe_says_what_the_config_says(folder: Path) -> None:
     )
     assert bundle.recipe.model == LanguageModelTable(family="language", decoder=decoder, tie=True, output_bias=True)
     assert (bundle.recipe.data.max_length, bundle.recipe.data.borders) == (96, "open")
-    assert bundle.recipe.data.train == (PlainTexts(name="imported", text=str(folder)),)
+    assert bundle.recipe.data.train == (PlainText(name="imported", text=str(folder)),)
     assert bundle.recipe.tokenizer.kind == "byte_bpe"
     assert bundle.recipe.tokenizer.size == bundle.vocabularies["text"].size
     assert recipe_from_json(recipe_to_json(bundle.recipe), "config.json") == bundle.recipe

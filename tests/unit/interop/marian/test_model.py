@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 from tests.unit.interop.marian_folders import Change, write_marian
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN
@@ -106,7 +106,7 @@ def test_the_recipe_says_what_the_config_says(folder: Path, change: Change) -> N
     assert bundle.recipe.tokenizer.kind == "unigram"
     assert bundle.recipe.tokenizer.size == bundle.vocabularies["target"].size
     assert recipe_from_json(recipe_to_json(bundle.recipe), "config.json") == bundle.recipe
-    assert bundle.recipe.data.train == (TextCorpus(name="imported", source=str(folder), target=str(folder)),)
+    assert bundle.recipe.data.train == (AlignedFiles(name="imported", source=str(folder), target=str(folder)),)
 
 
 @pytest.mark.parametrize(("theirs", "ours"), [("swish", "silu"), ("silu", "silu"), ("relu", "relu"), ("gelu", "gelu")])

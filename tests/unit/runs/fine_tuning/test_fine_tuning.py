@@ -13,7 +13,7 @@ from rich.console import Console
 from safetensors.numpy import load_file
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data, Tokenized
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import load_recipe, recipe_from_json
@@ -40,7 +40,7 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def start(tmp_path: Path, *languages: str, joint: bool = True, **model: object) -> Path:
     """A bundle with fresh weights, and a vocabulary of four animals."""
     recipe = Recipe(
-        data=Data(train=tuple(TextCorpus(source="x", target="y", to=to) for to in languages or ("",)), max_length=8),
+        data=Data(train=tuple(AlignedFiles(source="x", target="y", to=to) for to in languages or ("",)), max_length=8),
         tokenizer=Words(kind="word", joint=joint),
         model=TransformerModel.model_validate({**MODEL, **model}),
     )

@@ -9,7 +9,7 @@ from pydantic import TypeAdapter
 from heedful.base.errors import UserError
 from heedful.config.tokenizer import AnyTokenizer
 from heedful.data.batches.questions import MARKERS
-from heedful.data.corpora.questions.question import Question, make_question
+from heedful.data.corpora.questions import Question, make_question
 from heedful.data.text_form import Aligned, TextForm
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer

@@ -10,7 +10,7 @@ from tests.text_models import written
 import heedful
 from heedful.base.errors import UserError
 from heedful.base.trees import Tree, read_tree
-from heedful.config.corpora.trees import TreeCorpus
+from heedful.config.corpora.containers import Trees
 from heedful.config.decode import Sampling
 from heedful.data.corpora.trees import read_trees, tree_pair
 from heedful.models.bundle import Bundle
@@ -117,7 +117,7 @@ def test_labels_are_those_of_the_training_trees(parser: Parser) -> None:
 def test_a_tree_is_read_as_its_words_and_brackets(tmp_path: Path) -> None:
     lines = ["(ROOT (NP-SBJ (DT a) (-NONE- *) (NN dog)))", "", "(ROOT (NP (-NONE- *)))", "(ROOT (NN cat))"]
     (tmp_path / "some.trees").write_text("\n".join(lines))
-    corpus = TreeCorpus(trees="some.trees")
+    corpus = Trees(trees="some.trees")
     first, blank, traces, last = read_trees(corpus, str(tmp_path))
     assert first is not None
     assert tree_pair(first, "symbol") == ("a dog", "(ROOT (NP w w )NP )ROOT")

@@ -11,7 +11,7 @@ from tests.unit.tasks.masked_models import masked_bundle
 
 from heedful.base.errors import UserError
 from heedful.base.packed import Nested, Packed
-from heedful.config.corpora.texts import TsvTexts
+from heedful.config.corpora.containers import Tsv
 from heedful.config.data import Data
 from heedful.config.model.encoder_only import ClassifierModel
 from heedful.config.recipe import Recipe
@@ -54,7 +54,7 @@ HIERARCHICAL = {
 def classifier(encoder: dict[str, Any], lowercase: bool = False, max_length: int = 24) -> TextClassifier:
     recipe = Recipe(
         data=Data(
-            train=(TsvTexts(tsv="a.tsv", text=1, label=2),),
+            train=(Tsv(tsv="a.tsv", text=1, label=2),),
             max_length=max_length,
             batch_tokens=40,
             cut="middle",

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
@@ -12,7 +12,9 @@ def recipe_with(positions: str, width: int = 64, dropout_attention: float = 0.0)
     model = TransformerModel.model_validate(
         {"width": width, "heads": 2, "positions": positions, "dropout_attention": dropout_attention}
     )
-    return Recipe(data=Data(train=(TextCorpus(source="a", target="b"),), batch_tokens=512, max_length=50), model=model)
+    return Recipe(
+        data=Data(train=(AlignedFiles(source="a", target="b"),), batch_tokens=512, max_length=50), model=model
+    )
 
 
 @pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal_halves", "learned", "rope"])

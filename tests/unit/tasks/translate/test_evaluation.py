@@ -9,7 +9,7 @@ import sacrebleu
 import torch
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data, Tokenized
 from heedful.config.decode import Decode, Evaluate
 from heedful.config.model.transformer import TransformerModel
@@ -107,7 +107,7 @@ def moses() -> Callable[..., Translator]:
     """Makes a tiny model of tokenized, lowercased text with fresh weights; the options are those of [evaluate]."""
 
     def make(*languages: str, **options: object) -> Translator:
-        corpora = tuple(TextCorpus(source="a", target="b", to=to) for to in languages or ("",))
+        corpora = tuple(AlignedFiles(source="a", target="b", to=to) for to in languages or ("",))
         recipe = Recipe(
             data=Data(train=corpora, lowercase=True, tokenized=Tokenized(source="fr", target="de")),
             tokenizer=Words(kind="word"),
@@ -203,7 +203,7 @@ def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Trans
         references = references_for(made.translate(sources, to=language))
         (tmp_path / f"{language}.in").write_text("\n".join([*sources, ""]))
         (tmp_path / f"{language}.out").write_text("\n".join([*references, ""]))
-        corpora.append(TextCorpus(source=f"{language}.in", target=f"{language}.out", to=language))
+        corpora.append(AlignedFiles(source=f"{language}.in", target=f"{language}.out", to=language))
         pieces = made.wording.encode_target([reference.lower() for reference in references])
         stores.append(TokenStore.of(source=made.encode(sources, language), target=pieces))
     for most, rows in ((None, [0, 1, 2, 3, 4]), (4, [0, 1, 3, 4]), (3, [0, 1, 3]), (1, [0])):

@@ -8,7 +8,7 @@ from tests.text_models import classifier_recipe, film_texts, fresh_classifier, w
 
 import heedful
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TsvCorpus
+from heedful.config.corpora.containers import Tsv
 from heedful.config.decode import Evaluate
 from heedful.config.train.table import Validation
 from heedful.data.token_store import TokenStore
@@ -71,7 +71,7 @@ def test_a_recipe_names_its_scores_and_what_a_word_is(reversing: Translator) -> 
 @pytest.mark.parametrize("metric", ["per", "exact_match"])
 def test_the_best_model_can_be_chosen_by_them(metric: str, reversing: Translator, tmp_path: Path) -> None:
     (tmp_path / "v.tsv").write_text("".join(f"{s}\t{v[0]}\n" for s, v in zip(SOURCES, REFERENCES, strict=True)))
-    data = reversing.recipe.data.model_copy(update={"folder": str(tmp_path), "valid": (TsvCorpus(tsv="v.tsv"),)})
+    data = reversing.recipe.data.model_copy(update={"folder": str(tmp_path), "valid": (Tsv(tsv="v.tsv"),)})
     train = reversing.recipe.train.model_copy(update={"validation": Validation(metric=metric)})
     bundle = Bundle(
         reversing.recipe.model_copy(update={"data": data, "train": train}), reversing.vocabularies, reversing.network
@@ -88,7 +88,7 @@ def test_the_best_model_can_be_chosen_by_them(metric: str, reversing: Translator
 def test_variants_of_validation_are_references_of_one_source(reversing: Translator, tmp_path: Path) -> None:
     rows = [(source, variant) for source, variants in zip(SOURCES, REFERENCES, strict=True) for variant in variants]
     (tmp_path / "v.tsv").write_text("".join(f"{source}\t{target}\n" for source, target in rows))
-    corpus = TsvCorpus(tsv="v.tsv", variants=True)
+    corpus = Tsv(tsv="v.tsv", variants=True)
     data = reversing.recipe.data.model_copy(update={"folder": str(tmp_path), "valid": (corpus,)})
     train = reversing.recipe.train.model_copy(update={"validation": Validation(metric="per")})
     recipe = reversing.recipe.model_copy(update={"data": data, "train": train})

@@ -80,7 +80,7 @@ def _unused_keys(entry: KeyEntry, value: Any, rules: TaskRules) -> list[str]:
     if not corpora:
         return []
     used = {key for corpus in corpora for key in _plain(corpus)}
-    keys = dict.fromkeys(key for corpus in corpora for key in type(corpus).model_fields)
+    keys = dict.fromkeys(key for corpus in corpora for key in corpus.keys)
     others = [key for key in keys if key not in used and applies(f"{entry.path}.{key}", rules)]
     return [f"# A corpus also takes {', '.join(others)}: `heedful config explain data.train`."] if others else []
 
@@ -88,9 +88,7 @@ def _unused_keys(entry: KeyEntry, value: Any, rules: TaskRules) -> list[str]:
 def _plain(value: Any) -> Any:
     """Return a value as the writer of TOML takes it; a corpus has the keys that it sets."""
     if isinstance(value, Corpus):
-        return {
-            key: item for key, item in value.model_dump().items() if _is_set(value, KeyEntry(key, type(value), (), ()))
-        }
+        return {key: item for key, item in value.model_dump(exclude_unset=True).items() if item is not None}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 

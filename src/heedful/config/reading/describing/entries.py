@@ -131,9 +131,10 @@ class KeyEntry:
         """Return the lines that the key's table must have as well."""
         chosen = mark_of(self.holder)
         keys = [key for key, field in self.holder.model_fields.items() if field.is_required() or key == chosen]
-        lines = [f"{key} = {replace(self, path=f'{self.table}.{key}').example}" for key in keys if key != self.key]
-        named = (COMPANIONS.get(f"{base.__name__}.{self.key}") for base in self.holder.__mro__)
-        return [*lines, *(f"{key} = {value}" for key, value in filter(None, named))]
+        values = {key: replace(self, path=f"{self.table}.{key}").example for key in keys if key != self.key}
+        for base in self.holder.__mro__:
+            values |= COMPANIONS.get(f"{base.__name__}.{self.key}", {})
+        return [f"{key} = {value}" for key, value in values.items()]
 
     @property
     def table(self) -> str:
@@ -189,7 +190,7 @@ def chosen_by(path: str, table: type[Section]) -> str:
 def _walk(section: type[Section], prefix: str, within: tuple[str, ...], tasks: tuple[str, ...]) -> Iterator[KeyEntry]:
     for key, field in section.model_fields.items():
         path = f"{prefix}{key}"
-        mine = tuple(task for task in tasks if applies(path, TASKS[task]))
+        mine = tuple(task for task in tasks if applies(path, TASKS[task]) and _reads(TASKS[task], section, key))
         entry = KeyEntry(path, section, within, mine)
         yield entry
         tables = tables_in(field.annotation)
@@ -206,9 +207,16 @@ def _takes(rules: TaskRules, path: str, table: type[Section]) -> bool:
     """Whether a task can have this kind of table: a model of its families, a corpus of its forms."""
     if path == "model":
         return table.model_fields["family"].annotation.__args__[0] in rules.families  # type: ignore[union-attr]
-    if issubclass(table, Corpus):
-        return rules.takes(table.model_construct(**dict.fromkeys(table.model_fields, "x")))  # type: ignore[arg-type]
-    return True
+    return not issubclass(table, Corpus) or any(form.fit_some(kind) for form in rules.roles for kind in table.row_kinds)
+
+
+def _reads(rules: TaskRules, table: type[Section], key: str) -> bool:
+    """Whether a task reads a key: any key of other tables, of a corpus one that its rows have or that chooses them."""
+    if not issubclass(table, Corpus):
+        return True
+    forms = [(form, kind) for form in rules.roles for kind in table.row_kinds if form.fit_some(kind)]
+    role = any(key in kind.roles for kind in table.row_kinds)
+    return any(key in table.keys_of(kind) and (not role or key in form.read) for form, kind in forms)
 
 
 def _is_in(path: str, keys: tuple[str, ...]) -> bool:

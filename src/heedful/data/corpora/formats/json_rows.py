@@ -1,6 +1,7 @@
 """Rows of files that hold more than one text a line: JSON objects and their fields, checked."""
 
 import json
+from collections.abc import Mapping
 
 from heedful.base.errors import UserError, suggestion
 
@@ -16,7 +17,7 @@ def json_object(line: str, where: str) -> dict[str, object]:
     return row
 
 
-def text_field(row: dict[str, object], field: str, where: str) -> str:
+def text_field(row: Mapping[str, object], field: str, where: str) -> str:
     """Return a text field of a row."""
     text = field_of(row, field, where)
     if not isinstance(text, str):
@@ -24,7 +25,7 @@ def text_field(row: dict[str, object], field: str, where: str) -> str:
     return checked_text(text, field, where)
 
 
-def field_of(row: dict[str, object], field: str, where: str) -> object:
+def field_of(row: Mapping[str, object], field: str, where: str) -> object:
     """Return the value of a row's field."""
     if field not in row:
         raise UserError(f"{where} has no field `{field}`.{suggestion(field, list(row))}")

@@ -5,28 +5,22 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from heedful.base.errors import UserError, counted, suggestion
-from heedful.config.corpora.captions import CsvCaptions, TsvCaptions
-from heedful.config.corpora.image_questions import CsvImageQuestions, TsvImageQuestions
-from heedful.config.corpora.images import CsvImages, TsvImages
-from heedful.config.corpora.pairs import CsvCorpus, TsvCorpus
-from heedful.config.corpora.texts import CsvTexts, TsvTexts
+from heedful.config.corpora.containers import Csv, Tsv
 from heedful.data.corpora.formats.lines import TextFile, read_lines
 
-Tabbed = TsvCorpus | TsvTexts | TsvImages | TsvCaptions | TsvImageQuestions
-Table = Tabbed | CsvCorpus | CsvTexts | CsvImages | CsvCaptions | CsvImageQuestions
 _LONGEST_FIELD: Final = 1 << 27  # characters: more than a line of a file can have
 _NAMES_SHOWN: Final = 10
 _SEPARATORS: Final = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs"}
 
 
-def read_columns(corpus: Table, file: TextFile, keys: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+def read_columns(corpus: Tsv | Csv, file: TextFile, keys: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
     """Yield the line number of each row and its values for these keys of the corpus; no values for a blank row.
 
     The line with the names of columns is not a row.
     """
     chosen: list[int | str] = [getattr(corpus, key) for key in keys]
-    separator = "\t" if isinstance(corpus, Tabbed) else corpus.separator
-    rows = _tsv_rows(file) if isinstance(corpus, Tabbed) else _csv_rows(file, separator)
+    separator = "\t" if isinstance(corpus, Tsv) else corpus.separator
+    rows = _tsv_rows(file) if isinstance(corpus, Tsv) else _csv_rows(file, separator)
     if corpus.has_header:
         _, names = next(rows, (1, []))
         columns = [_place(column, names, file) if isinstance(column, str) else column - 1 for column in chosen]

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import CsvCorpus, TsvCorpus
-from heedful.config.corpora.texts import CsvTexts, TsvTexts
+from heedful.config.corpora.containers import Csv, Tsv
 from heedful.data.corpora.formats.lines import locate
 from heedful.data.corpora.formats.tables import _csv_rows, read_columns
 from heedful.data.corpora.pairs import read_pairs
@@ -20,15 +19,13 @@ from heedful.data.corpora.texts import Text, read_texts
 QUOTED = 'en,de\n"one, two",eins\n\n"say ""no""","zwei\nZeilen"\n'
 
 
-def pairs(
-    folder: Path, text: str, corpus: type[CsvCorpus | TsvCorpus] = CsvCorpus, **options: Any
-) -> list[tuple[str, str]]:
+def pairs(folder: Path, text: str, corpus: type[Csv | Tsv] = Csv, **options: Any) -> list[tuple[str, str]]:
     (folder / "t").write_text(text, encoding="utf-8")
     form = corpus.file_keys[0]
     return list(read_pairs(corpus.model_validate({form: "t", **options}), str(folder)))
 
 
-def refusal(folder: Path, text: str, corpus: type[CsvCorpus | TsvCorpus] = CsvCorpus, **options: Any) -> str:
+def refusal(folder: Path, text: str, corpus: type[Csv | Tsv] = Csv, **options: Any) -> str:
     with pytest.raises(UserError) as caught:
         pairs(folder, text, corpus, **options)
     return str(caught.value).removeprefix(f"{folder}/")
@@ -44,8 +41,8 @@ def test_csv_has_quotes_and_several_lines_in_a_text(tmp_path: Path) -> None:
 
 def test_columns_of_tsv_have_names_too(tmp_path: Path) -> None:
     text = 'id\ten\tde \n7\tone\teins\n\n8\t"two\tzwei\n'
-    assert pairs(tmp_path, text, TsvCorpus, source="en", target="de") == [("one", "eins"), ("", ""), ('"two', "zwei")]
-    assert pairs(tmp_path, text, TsvCorpus, source=2, target=3, header=True)[0] == ("one", "eins")
+    assert pairs(tmp_path, text, Tsv, source="en", target="de") == [("one", "eins"), ("", ""), ('"two', "zwei")]
+    assert pairs(tmp_path, text, Tsv, source=2, target=3, header=True)[0] == ("one", "eins")
 
 
 def test_other_separators(tmp_path: Path) -> None:
@@ -58,14 +55,14 @@ def test_lines_count_rows_of_data(tmp_path: Path) -> None:
 
 def test_texts_with_labels(tmp_path: Path) -> None:
     (tmp_path / "t").write_text('sentiment,review\npos,"fine, really"\nneg,"bad"\n')
-    corpus = CsvTexts(csv="t", text="review", label="sentiment")
+    corpus = Csv(csv="t", text="review", label="sentiment")
     assert list(read_texts(corpus, str(tmp_path))) == [
         Text("fine, really", None, ("pos",)),
         Text("bad", None, ("neg",)),
     ]
     assert [text.line for text in read_texts(corpus, str(tmp_path))] == [2, 3]
     (tmp_path / "t").write_text("review\tsecond\ttag\na\tb\tx\n")
-    named = TsvTexts(tsv="t", text="review", second="second", label="tag")
+    named = Tsv(tsv="t", text="review", second="second", label="tag")
     assert list(read_texts(named, str(tmp_path))) == [Text("a", "b", ("x",))]
 
 
@@ -98,7 +95,7 @@ def test_what_pythons_csv_module_writes_is_read_back(
     csv.writer(written, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     path.write_bytes(written.getvalue().encode())
-    found = [row for _, row in read_columns(CsvCorpus(csv="t.csv"), locate(str(path)), ("source", "target"))]
+    found = [row for _, row in read_columns(Csv(csv="t.csv"), locate(str(path)), ("source", "target"))]
     assert found == [row if any(cell.strip() for cell in row) else [] for row in rows]
 
 

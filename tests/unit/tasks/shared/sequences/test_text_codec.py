@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.pairs import TextCorpus
+from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data, Tokenized
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
@@ -22,7 +22,7 @@ def wording(
     *languages: str, tokenized: Tokenized | None = None, nfc: bool = False, lowercase: bool = False
 ) -> TextCodec:
     """Of a word vocabulary with tags for these languages."""
-    corpora = tuple(TextCorpus(source="a", target="b", to=language) for language in languages or ("",))
+    corpora = tuple(AlignedFiles(source="a", target="b", to=language) for language in languages or ("",))
     data = Data(train=corpora, tokenized=tokenized, nfc=nfc, lowercase=lowercase)
     recipe = Recipe(data=data, tokenizer=Words(kind="word"))
     form = str.lower if lowercase else str

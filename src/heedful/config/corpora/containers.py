@@ -1,0 +1,340 @@
+"""The containers of corpora: files and generators; which roles the rows have follows from the keys that are set."""
+
+from collections.abc import Mapping
+from typing import Annotated, ClassVar, Final, Generic, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field, PositiveInt
+
+from heedful.config.corpora.corpus import Corpus, Subsets
+from heedful.config.corpora.roles import (
+    IMAGE_QUESTIONS,
+    IMAGES,
+    PAIRS,
+    QUESTIONS,
+    RUNNING_TEXT,
+    SCENES,
+    TABULAR,
+    TAGGED,
+    TEXTS,
+    TREES,
+    RowKind,
+    tabular_kind,
+)
+from heedful.config.section import Share, as_tuple
+
+Column = PositiveInt | Annotated[str, Field(min_length=1, description="the name of a column")]
+Leaves = Literal["symbol", "tag", "word"]
+Place = TypeVar("Place")
+_ROLES: Final = tuple(dict.fromkeys(role for kind in TABULAR for role in kind.roles))
+
+
+class AlignedFiles(Corpus):
+    """Two files aligned by line: plain, .gz, .xz, or a member of a .zip ("corpus.zip:train.en")."""
+
+    frozen = "Text"
+    row_kinds = (PAIRS,)
+    file_keys = ("source", "target", "references")
+
+    variants: bool = False
+    """Whether targets of one source are variants: each is an example in training, and a reference in evaluation."""
+    source: str
+    """File of source sentences."""
+    target: str
+    """File of target sentences."""
+    references: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    """Further files of references, for evaluation: line n of each belongs to line n of the source."""
+
+    def _later_keys(self) -> tuple[str, ...]:
+        return ("variants",)
+
+
+# --- rows of roles ----------------------------------------------------------------------------------------------------
+
+
+class Tabular(Subsets, Generic[Place]):
+    """Keys of every file with one row per example: the roles of a row, each with its column or field.
+
+    The roles that are set decide what a corpus has: pairs (`source`, `target`), texts (`text`, and optionally `second`,
+    `label` or `number`), questions about texts (`question`, `text`, `answer`, `start`), images (`image`, and `label` or
+    `number`), images with captions (`caption`), or questions about images (`question`, `answer`, `group`).
+    """
+
+    row_kinds = TABULAR
+
+    variants: bool = False
+    """Whether targets of one source are variants: each is an example in training, and a reference in evaluation."""
+    source: Place | None = None
+    """Column or field of the source sentences; of pairs, by default column 1, or the field `source`."""
+    target: Place | None = None
+    """Column or field of the target sentences; of pairs, by default column 2, or the field `target`."""
+    image: Place | None = None
+    """Column or field of the paths of images, relative to the folder of the file."""
+    question: Place | None = None
+    """Column or field of the questions, about a text or an image; about images, in JSON by default `question`."""
+    text: Place | None = None
+    """Column or field of the texts; of questions, the texts that hold the answers, in JSON by default `text`."""
+    second: Place | None = None
+    """Column or field of the second texts, for models that read pairs of texts."""
+    caption: Place | None = None
+    """Column or field of the captions, where an image may have several rows; a field may hold a list of captions."""
+    label: Place | None = None
+    """Column or field of the labels; of images, in JSON by default `label`.
+
+    Several labels are separated by commas in a column, and a list in a field.
+    """
+    number: Place | None = None
+    """Column or field of the numbers that a text or an image has, such as ratings or prices."""
+    answer: Place | None = None
+    """Column or field of the answers; in JSON by default `answer`.
+
+    The answer to a question about a text is a span of it, or empty where there is none; a field may hold a list of
+    acceptable ones.
+    """
+    start: Place | None = None
+    """Column or field of the first answer's position in its text, in characters; by default where it first occurs."""
+    group: Place | None = None
+    """Column or field of the kinds of questions about images: evaluation scores each kind by itself."""
+
+    @property
+    def row_kind(self) -> RowKind:
+        """The kind of its rows, which follows from the roles that are set."""
+        return tabular_kind([role for role in _ROLES if getattr(self, role) is not None])
+
+    @classmethod
+    def keys_of(cls, kind: RowKind) -> tuple[str, ...]:
+        """Return the keys that apply to a corpus with rows of this kind."""
+        own = [key for key in cls.model_fields if key not in (*Tabular.model_fields, *cls.file_keys)]
+        chosen = ("variants",) if kind is PAIRS else ("part", "sample")
+        return (*Corpus.model_fields, *chosen, *cls.file_keys, *kind.roles, *own)
+
+    @property
+    def places(self) -> dict[str, Place]:
+        """Column or field of each role that the rows have."""
+        return {role: getattr(self, role) for role in self.row_kind.roles if getattr(self, role) is not None}
+
+    def _later_keys(self) -> tuple[str, ...]:
+        return ("variants",)
+
+
+class _Table(Tabular[Column]):
+    """Keys of every table, whose columns are given by their numbers from 1 on, or by their names in the first line."""
+
+    header: bool = False
+    """Whether the first line has the names of columns; it always has where a column is given by name."""
+
+    def defaults_of(self, kind: RowKind) -> Mapping[str, object]:
+        """Return the defaults of keys that depend on the kind of rows."""
+        return {"source": 1, "target": 2} if kind is PAIRS else {}
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first line has the names of columns."""
+        return self.header or any(isinstance(column, str) for column in self.places.values())
+
+
+class Tsv(_Table):
+    """Tab-separated columns of one file, by their numbers from 1 on, or by their names in the first line."""
+
+    frozen = "Tsv"
+    file_keys = ("tsv",)
+
+    tsv: str
+    """File of tab-separated columns."""
+
+    def _later_keys(self) -> tuple[str, ...]:
+        return ("variants", *(("header",) if self.row_kind in (PAIRS, TEXTS) else ()))
+
+
+class Csv(_Table):
+    """Columns of one CSV file, by their numbers from 1 on, or by their names in the first line."""
+
+    frozen = "Csv"
+    file_keys = ("csv",)
+
+    csv: str
+    """File of columns separated by commas; texts with commas, quotes or line breaks are in quotes."""
+    separator: Literal[",", ";", "|", "\t"] = ","
+    """Character between columns."""
+
+
+class Jsonl(Tabular[str]):
+    """Fields of one JSON object per line."""
+
+    frozen = "Jsonl"
+    file_keys = ("jsonl",)
+
+    jsonl: str
+    """File with one JSON object per line."""
+
+    def defaults_of(self, kind: RowKind) -> Mapping[str, object]:
+        """Return the defaults of keys that depend on the kind of rows."""
+        return {role: role for role in kind.named}
+
+
+# --- one kind of rows -------------------------------------------------------------------------------------------------
+
+
+class Conll(Subsets):
+    """Words and their labels in columns: one word per line, and a blank line after each sentence.
+
+    Columns are separated by tabs or spaces. Comments before a sentence (`# ...`) and `-DOCSTART-` are not words.
+    """
+
+    frozen = "Conll"
+    row_kinds = (TAGGED,)
+    file_keys = ("conll",)
+
+    conll: str
+    """File with one word per line."""
+    word: PositiveInt = 1
+    """Column of the words, by number."""
+    label: PositiveInt = 2
+    """Column of the labels, by number."""
+
+
+class PlainText(Subsets):
+    """A file of running text, split into documents and sentences."""
+
+    frozen = "Plain"
+    row_kinds = (RUNNING_TEXT,)
+    file_keys = ("text",)
+
+    text: str
+    """File of running text."""
+    documents: Literal["blank_line", "line", "heading", "file"] = "blank_line"
+    """Separator of documents: a blank line, the end of a line, a heading such as " = Title = " (WikiText), or none."""
+    sentences: Literal["split", "line"] = "split"
+    """How sentences are found: split at punctuation, or one per line."""
+
+
+class Trees(Corpus):
+    """Bracketed trees, as treebanks have them: a parser reads their words, and writes their brackets."""
+
+    frozen = "Tree"
+    row_kinds = (TREES,)
+    file_keys = ("trees",)
+
+    trees: str
+    """File with one bracketed tree per line; traces and function tags (the -SBJ of NP-SBJ) are removed."""
+    leaves: Leaves = "symbol"
+    """What a parser writes in place of each word: one symbol for all of them, its tag, or the word itself."""
+
+
+class Squad(Subsets):
+    """Questions about texts in the JSON form of SQuAD, version 1.1 or 2.0."""
+
+    frozen = "Squad"
+    row_kinds = (QUESTIONS,)
+    file_keys = ("squad",)
+
+    squad: str
+    """File in SQuAD's form."""
+
+
+class ImageFolder(Subsets):
+    """A folder of images with one folder for each class, whose name is the label."""
+
+    frozen = "Folder"
+    row_kinds = (IMAGES,)
+    folder_keys: ClassVar[tuple[str, ...]] = ("images",)
+
+    images: str
+    """Folder with one folder of images (.png, .jpg, .webp) for each class."""
+
+    def _untitled(self) -> str:
+        return self.images
+
+
+class Idx(Subsets):
+    """Images and labels in two idx files, as MNIST has them, plain or packed (.gz)."""
+
+    frozen = "Idx"
+    row_kinds = (IMAGES,)
+    file_keys = ("idx", "labels")
+
+    idx: str
+    """File of images."""
+    labels: str
+    """File of labels, one number per image."""
+
+
+class Npz(Subsets):
+    """Images and labels in two arrays of a file of NumPy."""
+
+    frozen = "Npz"
+    row_kinds = (IMAGES,)
+    file_keys = ("npz",)
+
+    npz: str
+    """File of arrays."""
+    image: str = "x"
+    """Array of images: images x height x width, or images x height x width x 3, of bytes."""
+    label: str = "y"
+    """Array of labels: one whole number or text per image; in a text, several labels are separated by commas."""
+
+
+class Builtin(Corpus):
+    """Examples from a generator that ships with Heedful: pairs of sentences, reports with questions, or scenes.
+
+    Scenes are images of 64 x 64 pixels with three to five shapes, each with a label and a sentence, or with questions.
+    """
+
+    frozen = "Builtin"
+    row_kinds = (PAIRS, QUESTIONS, SCENES, IMAGE_QUESTIONS)
+    own_keys: ClassVar[Mapping[RowKind, str]] = {
+        QUESTIONS: "unanswerable",
+        SCENES: "label",
+        IMAGE_QUESTIONS: "questions",
+    }
+
+    builtin: Annotated[
+        Literal["english-spanish", "dates", "reports", "scenes"],
+        Field(description='"english-spanish" or "dates" for pairs, "reports" for questions, "scenes" for images'),
+    ]
+    """Name of the generator."""
+    part: Literal["train", "valid", "test"] = "train"
+    """Part of what is generated; parts have nothing in common."""
+    count: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
+    """Number of sentence pairs, of questions about reports, or of images."""
+    unanswerable: Share | None = None
+    """Share of questions that the report does not answer, of "reports"; by default 0."""
+    label: Literal["shape", "colour", "number"] | None = None
+    """Label of "scenes" for a classifier: by default the number of things; or shape or colour of the first thing.
+
+    The first thing is at the top left. A classifier with several labels per image gets the shapes or colours of all
+    things.
+    """
+    questions: Annotated[int, Field(ge=1, le=4)] | None = None
+    """Maximum number of questions about an image, which "scenes" have where this is set.
+
+    They ask for a colour, a shape, a size, a number, a neighbour, or whether something is there, or left of or above
+    something else.
+    """
+
+    @property
+    def row_kind(self) -> RowKind:
+        """The kind of its rows, which follows from the generator."""
+        match self.builtin:
+            case "scenes":
+                return SCENES if self.questions is None else IMAGE_QUESTIONS
+            case "reports":
+                return QUESTIONS
+            case _:
+                return PAIRS
+
+    @property
+    def roles(self) -> frozenset[str]:
+        """What its rows have."""
+        return frozenset(self.row_kind.roles)
+
+    @classmethod
+    def keys_of(cls, kind: RowKind) -> tuple[str, ...]:
+        """Return the keys that apply to a corpus with rows of this kind."""
+        return tuple(key for key in cls.model_fields if key not in {*cls.own_keys.values()} - {cls.own_keys.get(kind)})
+
+    def defaults_of(self, kind: RowKind) -> Mapping[str, object]:
+        """Return the defaults of keys that depend on the kind of rows."""
+        return {"label": "number"} if kind is SCENES else {"unanswerable": 0.0} if kind is QUESTIONS else {}
+
+    def _untitled(self) -> str:
+        return f"{self.builtin} {self.part}"

@@ -1,0 +1,164 @@
+"""Rows of files with one example each, by their roles: columns of a table, or fields of JSON objects."""
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from heedful.base.errors import UserError
+from heedful.config.corpora.containers import Csv, Jsonl, Tsv
+from heedful.data.corpora.formats.json_rows import checked_text, field_of, json_kind, json_object
+from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
+from heedful.data.corpora.formats.tables import read_columns
+
+
+class Row(NamedTuple):
+    """One row: what it has for each role. Values of a table are texts; those of JSON are of any kind, and checked."""
+
+    file: TextFile
+    line: int
+    values: Mapping[Any, object]  # by column or field
+    places: Mapping[str, int | str]  # column or field of each role
+    json: bool = False
+
+    @property
+    def where(self) -> str:
+        """Place of the row, for messages."""
+        return f"{self.file.name}, line {self.line:,}"
+
+    def value(self, role: str) -> Any:
+        """Return the value of a role."""
+        place = self.places[role]
+        return self.values[place] if place in self.values else field_of(self.values, str(place), self.where)
+
+    def text(self, role: str) -> str:
+        """Return the text of a role."""
+        return self._as_text(role, self.value(role)) if self.json else self.value(role)
+
+    def optional_text(self, role: str) -> str | None:
+        """Return the text of a role that the corpus need not have."""
+        return self.text(role) if role in self.places else None
+
+    def texts(self, role: str) -> list[str]:
+        """Return the text of a role, or those of a list, which is not empty."""
+        value = self.value(role)
+        if isinstance(value, list) and not value:
+            raise UserError(
+                f"{self.where}: field `{self.places[role]}` is an empty list, but must have at least one text."
+            )
+        return [self._as_text(role, each) for each in value] if isinstance(value, list) else [self.text(role)]
+
+    def words(self, role: str) -> list[str]:
+        """Return the words or labels of a role: a list of texts, or a text in which spaces separate them."""
+        value, field = self.value(role), self.places[role]
+        if isinstance(value, str):
+            return self.text(role).split()
+        if not isinstance(value, list):
+            raise self._refusal(role, value, "must be a list of texts, or a text")
+        for number, each in enumerate(value):
+            if not isinstance(each, str):
+                raise UserError(f"{self.where}: field `{field}[{number}]` is {json_kind(each)}, but must be text.")
+            if not each.strip():
+                raise UserError(f"{self.where}: field `{field}[{number}]` is blank, but must be a word or its label.")
+        return [checked_text(each, str(field), self.where).strip() for each in value]
+
+    def labels(self, several: bool, noun: str = "text") -> tuple[str, ...]:
+        """Return the labels of a row, a `noun`: one; with `several` any number, separated by commas, or a JSON list."""
+        value, field = self.value("label"), str(self.places["label"])
+        if not self.json:
+            return labels_of(value, several, self.where, noun)
+        if not isinstance(value, list):
+            name = self._name(value, field)
+            return () if several and not name.strip() else labels_of(name, False, self.where, noun)
+        if not several:
+            raise UserError(
+                f"{self.where}: field `{field}` is a list, but a label is text or a whole number: for lists set "
+                '`model.labels = "several"`.'
+            )
+        names = (self._name(each, f"{field}[{number}]").strip() for number, each in enumerate(value))
+        return tuple(dict.fromkeys(name for name in names if name))
+
+    def name(self, role: str) -> str:
+        """Return the name of a class: text, or in JSON also a whole number, true or false."""
+        return self._name(self.value(role), str(self.places[role])) if self.json else self.value(role)
+
+    def answers(self) -> tuple[str, ...]:
+        """Return the acceptable answers to a question: text, a list of texts, or null."""
+        value = self.value("answer")
+        values = value if isinstance(value, list) else [] if value is None else [value]
+        if not all(isinstance(each, str) for each in values):
+            raise UserError(
+                f"{self.where}: field `{self.places['answer']}` is {json_kind(value)}"
+                f"{' of other values' if value is values else ''}, "
+                "but an answer is text, or a list of acceptable texts."
+            )
+        return tuple(self._as_text("answer", each) for each in values)
+
+    def start(self) -> int | None:
+        """Return the position of the first answer in its text; None where the row does not tell it."""
+        value = self.values.get(self.places["start"]) if "start" in self.places else None
+        if not self.json and isinstance(value, str):
+            text = value.strip()
+            value = int(text) if text.removeprefix("-").isdecimal() else text or None
+        if value is None or (isinstance(value, int) and not isinstance(value, bool)):
+            return value
+        raise self._refusal("start", value, "must be a whole number of characters")
+
+    def number(self) -> float | None:
+        """Return the number of a row; None where the corpus has no numbers."""
+        if "number" not in self.places:
+            return None
+        value = self.value("number")
+        numeric = isinstance(value, int | float) and not isinstance(value, bool)
+        if numeric or not self.json:
+            with suppress(ValueError, OverflowError):
+                if math.isfinite(number := float(value)):
+                    return number
+        raise self._refusal("number", value, f"must be a {'finite ' if numeric else ''}number")
+
+    def _name(self, value: object, field: str) -> str:
+        match value:
+            case bool():
+                return "true" if value else "false"
+            case int():
+                return str(value)
+            case str():
+                return checked_text(value, field, self.where)
+            case _:
+                raise UserError(
+                    f"{self.where}: field `{field}` is {json_kind(value)}, but a label is text or a whole number."
+                )
+
+    def _as_text(self, role: str, value: object) -> str:
+        if not isinstance(value, str):
+            raise self._refusal(role, value, "must be text")
+        return checked_text(value, str(self.places[role]), self.where)
+
+    def _refusal(self, role: str, value: object, wanted: str) -> UserError:
+        shown = json_kind(value) if self.json else f'"{value}"'
+        return UserError(
+            f"{self.where}: {'field' if self.json else 'column'} `{self.places[role]}` is {shown}, but {wanted}."
+        )
+
+
+def read_rows(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Row | None]:
+    """Yield the rows of a corpus in order; None for a blank one."""
+    file, places = locate(corpus.files()[0], folder), corpus.places
+    if isinstance(corpus, Jsonl):
+        for number, line in enumerate(read_lines(file), start=1):
+            where = f"{file.name}, line {number:,}"
+            yield Row(file, number, json_object(line, where), places, json=True) if line.strip() else None
+        return
+    columns = tuple(places.values())
+    for number, values in read_columns(corpus, file, tuple(places)):
+        yield Row(file, number, dict(zip(columns, values, strict=True)), places) if values else None
+
+
+def labels_of(column: str, several: bool, where: str, noun: str = "text") -> tuple[str, ...]:
+    """Return the labels in a column: one, or with `several` any number, separated by commas; `noun` has them."""
+    names = [name.strip() for name in column.split(",")] if several else [column.strip()]
+    if several:
+        return tuple(dict.fromkeys(name for name in names if name))
+    if not names[0]:
+        raise UserError(f"{where} has no label: every {noun} needs one.")
+    return (names[0],)

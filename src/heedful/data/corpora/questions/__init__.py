@@ -1,1 +1,0 @@
-"""Questions about texts: what one is, and how each kind of corpus is read."""

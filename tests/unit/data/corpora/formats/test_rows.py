@@ -1,0 +1,77 @@
+"""Rows of tables and of JSON objects: numbers, and positions of answers."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from heedful.base.errors import UserError
+from heedful.config.corpora.containers import Csv, Jsonl, Tsv
+from heedful.data.corpora.questions import read_questions
+from heedful.data.corpora.texts import Text, read_texts
+from heedful.data.images.reading import read_images
+
+
+def test_a_text_has_a_number_from_a_column_or_a_field(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("review,reply,rating\ngood,yes,8\nbad,no, -1.5 \n\nso so,hm,1e2\n")
+    (tmp_path / "a.jsonl").write_text('{"t": "good", "n": 8}\n{"t": "bad", "n": -1.5}\n')
+    pairs = read_texts(Csv(csv="a.csv", text="review", second="reply", number="rating"), str(tmp_path))
+    assert [(text.text, text.second, text.number) for text in pairs if not text.blank] == [
+        ("good", "yes", 8.0),
+        ("bad", "no", -1.5),
+        ("so so", "hm", 100.0),
+    ]
+    assert list(read_texts(Jsonl(jsonl="a.jsonl", text="t", number="n"), str(tmp_path))) == [
+        Text("good", number=8.0),
+        Text("bad", number=-1.5),
+    ]
+    assert [text.number for text in read_texts(Jsonl(jsonl="a.jsonl", text="t"), str(tmp_path))] == [None, None]
+
+
+def test_an_image_has_a_number_besides_a_label_or_without_one(tmp_path: Path) -> None:
+    (tmp_path / "x.png").write_bytes(b"")
+    (tmp_path / "a.tsv").write_text("x.png\tcat\t3.5\n")
+    (image,) = read_images(Tsv(tsv="a.tsv", image=1, number=3), str(tmp_path))
+    assert (image.labels, image.number) == ((), 3.5)
+    (image,) = read_images(Tsv(tsv="a.tsv", image=1, label=2, number=3), str(tmp_path))
+    assert (image.labels, image.number) == (("cat",), 3.5)
+
+
+@pytest.mark.parametrize("value", ["abc", "", "4,5", "nan", "inf", "1e999"])
+def test_a_column_that_is_not_a_finite_number_is_refused(value: str, tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text(f"good\t1\nbad\t{value}\n")
+    why = f'a.tsv, line 2: column `2` is "{value}", but must be a number.'
+    with pytest.raises(UserError, match=f"{re.escape(why)}$"):
+        list(read_texts(Tsv(tsv="a.tsv", text=1, number=2), str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("value", "is_what"),
+    [
+        ('"4"', "text, but must be a number."),
+        ("true", "true or false, but must be a number."),
+        ("null", "null, but must be a number."),
+        ("[1]", "a list, but must be a number."),
+        ("NaN", "a number, but must be a finite number."),
+        (f"1{'0' * 400}", "a number, but must be a finite number."),
+    ],
+)
+def test_a_field_that_is_not_a_finite_number_is_refused(value: str, is_what: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text(f'{{"t": "good", "n": {value}}}\n')
+    with pytest.raises(UserError, match=f"{re.escape(f'a.jsonl, line 1: field `n` is {is_what}')}$"):
+        list(read_texts(Jsonl(jsonl="a.jsonl", text="t", number="n"), str(tmp_path)))
+
+
+def test_questions_about_texts_are_in_tables_too(tmp_path: Path) -> None:
+    (tmp_path / "q.csv").write_text("q,t,a,s\nWho?,a cat and a cat,a cat,10\nWhere?,a cat,,\nWhat?,a cat,cat,\n")
+    corpus = Csv(csv="q.csv", question="q", text="t", answer="a", start="s")
+    questions = list(read_questions(corpus, str(tmp_path)))
+    assert [(asked.answers, asked.start, asked.line) for asked in questions] == [
+        (("a cat",), 10, 2),
+        ((), None, 3),
+        (("cat",), 2, 4),
+    ]
+    (tmp_path / "q.csv").write_text("q,t,a,s\nWho?,a cat,cat,two\n")
+    why = 'q.csv, line 2: column `s` is "two", but must be a whole number of characters.'
+    with pytest.raises(UserError, match=f"{re.escape(why)}$"):
+        list(read_questions(corpus, str(tmp_path)))
