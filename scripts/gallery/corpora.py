@@ -10,8 +10,7 @@ from typing import Final
 from PIL import Image
 
 from heedful.data.builtin.english_spanish import sentence_pairs
-from heedful.data.builtin.reports import report_questions
-from heedful.data.builtin.reports_words import NAMES, NUMBERS, PLACES, SURNAMES, THINGS, TIMES
+from heedful.data.builtin.reports import NAMES, NUMBERS, PLACES, SURNAMES, THINGS, TIMES, report_questions
 from heedful.data.builtin.scenes import COLOURS, SHAPES, Scene, Thing
 from heedful.data.builtin.scenes_drawing import draw_scene
 

@@ -40,11 +40,6 @@ def is_quiet() -> bool:
     return _asked.quiet
 
 
-def is_verbose() -> bool:
-    """Whether details are shown."""
-    return _asked.verbose
-
-
 def note(message: str) -> None:
     """Say something that is not a result and not a warning."""
     if not _asked.quiet:

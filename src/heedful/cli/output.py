@@ -46,6 +46,13 @@ def write_result(result: str, output: Path | None = None) -> None:
         write(result)
 
 
+def write_page(page: str, output: Path | None) -> None:
+    """Write a page or an image, and say that a browser shows it, unless it goes to standard output."""
+    write_result(page.rstrip(), output)
+    if output is not None and output != _STANDARD_OUTPUT:
+        messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
+
+
 def check_output(output: Path | None) -> None:
     """Refuse, before anything long begins, an output file that is a folder, or whose folder does not exist."""
     if output is None or output == _STANDARD_OUTPUT:
@@ -76,11 +83,6 @@ def progress_bar(doing: str, total: int, shown: bool = True) -> Iterator[Callabl
     with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
         task = bar.add_task("", total=total)
         yield lambda done: bar.advance(task, done)
-
-
-def sentence_progress(total: int, shown: bool = True) -> Progress:
-    """Show how many sentences have been translated."""
-    return progress_bar("translating", total, shown)
 
 
 def image_progress(images: Sequence[Path], output: Path | None = None, doing: str = "classifying") -> Progress:

@@ -15,8 +15,7 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.tables import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop.bert_vocabulary import read_vocabulary
-from heedful.interop.checked_config import CheckedConfig
-from heedful.interop.model_folder import ModelFolder
+from heedful.interop.model_folder import CheckedConfig, ModelFolder
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel

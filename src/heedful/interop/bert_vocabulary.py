@@ -18,8 +18,7 @@ from tokenizers import decoders, models, normalizers, pre_tokenizers
 from heedful.base.errors import UserError
 from heedful.base.files import read_bytes
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
-from heedful.interop.checked_config import CheckedConfig
-from heedful.interop.model_folder import ModelFolder
+from heedful.interop.model_folder import CheckedConfig, ModelFolder
 from heedful.interop.vocabulary_files import UNNAMED, load_library, refuse_long_pieces, refuse_other_size
 
 _LIST, _LIBRARY, _CONFIG, _ADDED = "vocab.txt", "tokenizer.json", "tokenizer_config.json", "added_tokens.json"

@@ -17,9 +17,7 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.tables import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop.byte_level import read_byte_level
-from heedful.interop.checked_config import CheckedConfig
-from heedful.interop.checked_weights import CheckedWeights
-from heedful.interop.model_folder import ModelFolder
+from heedful.interop.model_folder import CheckedConfig, CheckedWeights, ModelFolder
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel

@@ -16,9 +16,7 @@ from heedful.base.files import read_bytes, read_json
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.interop.checked_config import CheckedConfig
-from heedful.interop.checked_weights import CheckedWeights
-from heedful.interop.model_folder import ModelFolder
+from heedful.interop.model_folder import CheckedConfig, CheckedWeights, ModelFolder
 from heedful.interop.sentencepiece_file import LONGEST_PIECE, SentencePieceModel, read_sentencepiece
 from heedful.interop.sentencepiece_tokenizer import build_tokenizer
 from heedful.interop.vocabulary_files import refuse_long_pieces

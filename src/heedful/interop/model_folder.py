@@ -1,10 +1,12 @@
 """A model folder in the Hugging Face format. Its files are read, never executed: safetensors and JSON only."""
 
-from collections.abc import Iterator
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from safetensors import SafetensorError
 from safetensors.torch import load
@@ -12,8 +14,142 @@ from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.base.files import read_bytes, read_json
-from heedful.interop.checked_config import CheckedConfig
-from heedful.interop.checked_weights import CheckedWeights
+
+# --- tensors by name: each is taken once and checked, and a file with tensors left over is refused --------------------
+
+
+class CheckedWeights:
+    """The tensors of a file that were not taken yet; `take` returns them as float32."""
+
+    def __init__(self, where: Path, tensors: dict[str, Tensor]) -> None:
+        self._where, self._left = where, dict(tensors)
+
+    def take(self, name: str, *shape: int) -> Tensor:
+        """Take a tensor of this shape, or refuse a file without it."""
+        return self.take_one([name], *shape)
+
+    def take_one(self, names: Sequence[str], *shape: int) -> Tensor:
+        """Take a tensor that a file may store under any of these names."""
+        found = [self._left.pop(name) for name in names if name in self._left]
+        if not found:
+            raise UserError(f"{self._where} lacks `{names[0]}`, which {self._config} requires: copy the model again.")
+        return self._checked(names[0], found[0], shape)
+
+    def take_or(self, default: Tensor, name: str) -> Tensor:
+        """Take a tensor of the default's shape, or return the default if the file does not have it."""
+        if name not in self._left:
+            return default
+        return self._checked(name, self._left.pop(name), tuple(default.shape))
+
+    def refuse_rest(self) -> None:
+        """Refuse a file with tensors that were not taken."""
+        for name in sorted(self._left):
+            raise UserError(
+                f"{self._where} has `{name}`, which does not belong to the model that {self._config} describes."
+            )
+
+    @property
+    def _config(self) -> Path:
+        return self._where.with_name("config.json")
+
+    def _checked(self, name: str, tensor: Tensor, shape: tuple[int, ...]) -> Tensor:
+        if tuple(tensor.shape) != shape:
+            raise UserError(
+                f"{self._where}: `{name}` has shape {tuple(tensor.shape)}, but {self._config} requires {shape}."
+            )
+        if not tensor.isfinite().all():
+            raise UserError(f"{self._where}: `{name}` has values that are not finite: copy the model again.")
+        return tensor.float()
+
+
+# --- the values of a config.json, each checked when it is read --------------------------------------------------------
+
+
+_MOST: Final = 10_000_000  # no size in a model is larger
+
+
+@dataclass(frozen=True)
+class CheckedConfig:
+    """The values of a JSON file by key; null counts as missing."""
+
+    where: Path
+    values: Mapping[str, Any]
+
+    def number(self, key: str, default: int | None = None) -> int:
+        """Return a whole number of at least 1; a key without a default must be present."""
+        value = self._value(key, default)
+        if type(value) is not int:
+            raise self._refusal(key, value, "a whole number")
+        if not 1 <= value <= _MOST:
+            raise self._refusal(key, value, f"a whole number from 1 to {_MOST:,}")
+        return value
+
+    def index(self, key: str, size: int) -> int:
+        """Return a whole number from 0 up to, but not including, `size`."""
+        value = self._value(key, None)
+        if type(value) is not int or not 0 <= value < size:
+            raise self._refusal(key, value, f"one whole number from 0 to {size - 1:,}")
+        return value
+
+    def divisor(self, key: str, whole: str) -> int:
+        """Return a whole number that divides the value of another key."""
+        value, total = self.number(key), self.number(whole)
+        if total % value:
+            raise self._refusal(key, value, f"a divisor of `{whole}` ({total:,})")
+        return value
+
+    def real(self, key: str, default: float) -> float:
+        """Return a number above 0."""
+        value = self._value(key, default)
+        if type(value) not in (int, float) or not 0 < value < math.inf:
+            raise self._refusal(key, value, "a number above 0")
+        return float(value)
+
+    def fraction(self, key: str, default: float) -> float:
+        """Return a number from 0 up to, but not including, 1."""
+        value = self._value(key, default)
+        if type(value) not in (int, float) or not 0 <= value < 1:
+            raise self._refusal(key, value, "at least 0 and below 1")
+        return float(value)
+
+    def flag(self, key: str, default: bool) -> bool:
+        """Return true or false."""
+        value = self._value(key, default)
+        if type(value) is not bool:
+            raise self._refusal(key, value, "true or false")
+        return value
+
+    def choice(self, key: str, choices: Mapping[str, str]) -> str:
+        """Return what a table maps the value to."""
+        value = self._value(key, None)
+        if value not in tuple(choices):
+            raise self._refusal(key, value, f"one of {', '.join(choices)}")
+        return choices[value]
+
+    def table(self, key: str) -> "CheckedConfig":
+        """Return the values of a table, by the key of the table and their own; a missing table has none."""
+        value = self._value(key, {})
+        if not isinstance(value, dict):
+            raise self._refusal(key, value, "a table")
+        return CheckedConfig(self.where, {f"{key}.{name}": inner for name, inner in value.items()})
+
+    def must_be(self, key: str, wanted: Any, why: str) -> None:
+        """Refuse any value other than this one; a missing value is accepted."""
+        value = self._value(key, wanted)
+        if value != wanted:
+            raise UserError(f"{self.where}: `{key}` is {json.dumps(value)}, but must be {json.dumps(wanted)}: {why}.")
+
+    def _value(self, key: str, default: Any) -> Any:
+        value = self.values.get(key)
+        return default if value is None else value
+
+    def _refusal(self, key: str, value: Any, wanted: str) -> UserError:
+        what = "is missing" if value is None else f"is {json.dumps(value)}"
+        return UserError(f"{self.where}: `{key}` {what}, but must be {wanted}.")
+
+
+# --- the folder -------------------------------------------------------------------------------------------------------
+
 
 CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"

@@ -14,9 +14,7 @@ from heedful.config.model.images import ImageClassifierModel, ImageTransformerTa
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.tables import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.interop.checked_config import CheckedConfig
-from heedful.interop.checked_weights import CheckedWeights
-from heedful.interop.model_folder import ModelFolder
+from heedful.interop.model_folder import CheckedConfig, CheckedWeights, ModelFolder
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier

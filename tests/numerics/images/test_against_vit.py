@@ -6,7 +6,7 @@ from transformers import ViTConfig, ViTForImageClassification
 
 from heedful.base.packed import Images
 from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
-from heedful.interop.checked_weights import CheckedWeights
+from heedful.interop.model_folder import CheckedWeights
 from heedful.interop.vit import vit_weights
 from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier

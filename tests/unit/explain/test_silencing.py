@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import heedful
-from heedful.explain.silencing import Head
+from heedful.explain.capture import Head
 from heedful.tasks.translate.model import Translator
 
 TEXTS = ["ant bee cat", "dog eel", "fox gnu hen ant bee cat"]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.interop.checked_config import CheckedConfig
+from heedful.interop.model_folder import CheckedConfig
 
 SETTINGS = CheckedConfig(
     Path("x/config.json"), {"two": 2, "half": 0.5, "yes": True, "word": "swish", "nothing": None, "list": [1]}

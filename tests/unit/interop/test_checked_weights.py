@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from heedful.base.errors import UserError
-from heedful.interop.checked_weights import CheckedWeights
+from heedful.interop.model_folder import CheckedWeights
 
 WHERE = Path("x/model.safetensors")
 

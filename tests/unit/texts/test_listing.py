@@ -5,13 +5,13 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from scripts.write_texts import texts_page
 
 from heedful.base.errors import UserError
 from heedful.cli.main import VERBS
 from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.texts.checks.table import CHECKS
 from heedful.texts.listing import VERDICTS, Item, count_verdicts, find_item, read_texts
-from heedful.texts.page import texts_page
 
 ROOT = Path(__file__).parents[3]
 ITEMS = [item for text in read_texts() for item in text.items]

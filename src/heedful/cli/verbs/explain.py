@@ -13,7 +13,7 @@ from heedful.cli import messages
 from heedful.cli.images import image_inputs, sees_images
 from heedful.cli.input import open_inputs
 from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, TextOption, ToOption
-from heedful.cli.output import check_output, line_writer, write_result
+from heedful.cli.output import check_output, line_writer, write_page
 from heedful.data.corpora.texts import text_of_line
 
 if TYPE_CHECKING:
@@ -154,15 +154,8 @@ def command(
     from heedful.explain.pages.images import attention_svg
     from heedful.explain.pages.page import explorer_page
 
-    write_result(
-        (
-            explorer_page(found, Path(model).resolve().name, gates is not False) if page else attention_svg(found[0])
-        ).rstrip(),
-        output,
-    )
-    if output is not None and output != Path("-"):
-        size = output.stat().st_size
-        messages.note(f"{output} ({size / 1000:,.0f} kB): open it in a browser.")
+    name = Path(model).resolve().name
+    write_page(explorer_page(found, name, gates is not False) if page else attention_svg(found[0]), output)
 
 
 def check_question(task: str, question: str | None) -> None:
@@ -201,10 +194,8 @@ def _write_map(model: str, device: str, texts: list[str], as_json: bool, as_svg:
             for text, (x, y) in zip(texts, found.positions.tolist(), strict=True):
                 write(json.dumps({"text": text, "x": x, "y": y}, ensure_ascii=False))
         return
-    drawn = map_svg(found, texts) if as_svg else map_page(found, texts, Path(model).resolve().name)
-    write_result(drawn.rstrip(), output)
-    if output is not None and output != Path("-"):
-        messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
+    name = Path(model).resolve().name
+    write_page(map_svg(found, texts) if as_svg else map_page(found, texts, name), output)
 
 
 def _swap(given: str) -> tuple[str, str]:

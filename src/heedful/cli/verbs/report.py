@@ -9,9 +9,8 @@ import typer
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user
-from heedful.cli import messages
 from heedful.cli.options import DeviceOption, PrecisionOption
-from heedful.cli.output import check_output, progress_bar, write_result
+from heedful.cli.output import check_output, progress_bar, write_page, write_result
 from heedful.pages.report.page import PAGE, report_data, report_page
 from heedful.pages.report.record import read_runs
 from heedful.pages.report.test_sets import EvaluatedCorpus
@@ -61,9 +60,7 @@ def command(
         write_result(json.dumps(report_data(records, tests), ensure_ascii=False, allow_nan=False), output)
         return
     output = output or (folders[0] / PAGE if len(folders) == 1 else Path(PAGE))
-    write_result(report_page(records, tests).rstrip(), output)
-    if output != Path("-"):
-        messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
+    write_page(report_page(records, tests), output)
 
 
 def _evaluate(runs: Sequence[Path], device: str, precision: str) -> list[list[EvaluatedCorpus]]:

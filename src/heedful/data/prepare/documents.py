@@ -10,8 +10,7 @@ from heedful.data.prepare.letters import LETTERS, letters_of
 from heedful.data.prepare.streams import WHOLE_NUMBERS, Row, Streams, Tokenized
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, StreamType, TokenStore, id_stream, id_type
-from heedful.data.tokenize.encoding import ID
-from heedful.data.tokenize.pair_encoder import ragged
+from heedful.data.tokenize.encoding import ID, ragged
 from heedful.data.tokenize.tokenizer import Tokenizer
 
 

@@ -20,7 +20,7 @@ from heedful.data.prepare.streams import Streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import StreamType, id_stream
 from heedful.data.tokenize.cached import TokenizerTraining
-from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
+from heedful.data.tokenize.encoding import Encoded, Encoder, Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training_sample import Sample
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -14,8 +14,7 @@ import numpy as np
 
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, StreamType, id_stream, id_type
-from heedful.data.tokenize.encoding import KnownWords
-from heedful.data.tokenize.pair_encoder import ragged
+from heedful.data.tokenize.encoding import KnownWords, ragged
 from heedful.data.tokenize.tokenizer import Tokenizer
 
 Row = TypeVar("Row")

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from heedful.base.errors import MachineError
-from heedful.data.tokenize.pair_encoder import Encoded, Encoder
+from heedful.data.tokenize.encoding import Encoded, Encoder
 from heedful.data.tokenize.worker_protocol import (
     OUT_OF_MEMORY,
     Frame,

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 
 from heedful.data.token_store import Ragged
+from heedful.data.tokenize.encoding import Encoded, Encoder, Filters
 from heedful.data.tokenize.own_tokenizer import read_tokenizer
-from heedful.data.tokenize.pair_encoder import Encoded, Encoder, Filters
 
 OUT_OF_MEMORY: Final = 3  # the status with which a process ends that found no memory
 

@@ -16,9 +16,8 @@ from torch import Tensor, nn
 
 from heedful.base.errors import UserError
 from heedful.base.packed import Layout
-from heedful.explain.capture import between_tokens, by_equation
+from heedful.explain.capture import between_tokens, by_equation, find_head
 from heedful.explain.explanation import Array, AttentionKind, Explanation
-from heedful.explain.silencing import find_head
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.attention.any_alignment import AlignedCrossAttention, AlignedSelfAttention
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention

@@ -8,9 +8,9 @@ from typing import Any, Final
 from heedful.lab.study.definition import BASE
 from heedful.lab.study.tables import score_label, spread_text, table, verdict
 from heedful.pages.charts.axes import Axis
+from heedful.pages.charts.bars import interval_chart
 from heedful.pages.charts.drawing import SERIES, escape
 from heedful.pages.charts.heat_maps import heat_map
-from heedful.pages.charts.intervals import interval_chart
 from heedful.pages.charts.lines import Band, Series, line_chart
 
 _WIDTH: Final = 900

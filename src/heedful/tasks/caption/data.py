@@ -27,8 +27,7 @@ from heedful.data.prepare.stores import Rows
 from heedful.data.prepare.streams import WHOLE_NUMBERS, Streams, Tokenized
 from heedful.data.text_form import TooLong
 from heedful.data.token_store import Ragged, StreamType, TokenStore, id_stream, id_type
-from heedful.data.tokenize.encoding import ID
-from heedful.data.tokenize.pair_encoder import ragged
+from heedful.data.tokenize.encoding import ID, ragged
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.vocabularies import Vocabularies
 

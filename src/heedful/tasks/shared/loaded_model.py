@@ -18,7 +18,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import from_outside
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.explain.silencing import Head, silence_heads
+from heedful.explain.capture import Head, silence_heads
 from heedful.models.bundle import Bundle, NetworkType, other_task, read_bundle
 from heedful.models.networks import precision_of, set_precision, store_in
 

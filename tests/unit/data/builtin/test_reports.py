@@ -8,8 +8,7 @@ from itertools import islice
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.data.builtin.reports import Event, holds_held_out, report_questions
-from heedful.data.builtin.reports_words import DEEDS, NAMES, PLACES, THINGS, TIMES
+from heedful.data.builtin.reports import DEEDS, NAMES, PLACES, THINGS, TIMES, Event, holds_held_out, report_questions
 
 COUNT = 600
 

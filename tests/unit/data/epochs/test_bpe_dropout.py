@@ -8,9 +8,8 @@ import pytest
 from heedful.base.errors import UserError
 from heedful.config.tokenizer import Bpe, ByteBpe, Words
 from heedful.data.batches.pairs import PairBatch, PairFeed
-from heedful.data.epochs.bpe_dropout import Merges, Redrawing, Symbols, merge
+from heedful.data.epochs.bpe_dropout import EpochStores, Merges, Redrawing, RedrawnFeed, Symbols, merge
 from heedful.data.epochs.loader import Loader
-from heedful.data.epochs.redrawn import EpochStores, RedrawnFeed
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer

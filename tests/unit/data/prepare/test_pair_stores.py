@@ -25,7 +25,7 @@ from heedful.data.prepare.pairs import pair_rows
 from heedful.data.prepare.stores import build_store
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import worker_pool as workers
-from heedful.data.tokenize.pair_encoder import Encoder, Filters
+from heedful.data.tokenize.encoding import Encoder, Filters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.worker_pool import Workers
 from heedful.data.tokenize.worker_protocol import Frame
@@ -36,7 +36,7 @@ CORPUS = AlignedFiles(source="in", target="out", to="de")
 
 WITHOUT_MAIN_GUARD = """
 from heedful.config.tokenizer import ByteBpe
-from heedful.data.tokenize.pair_encoder import Encoder, Filters
+from heedful.data.tokenize.encoding import Encoder, Filters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.worker_pool import Workers
 tokenizer = train_tokenizer(ByteBpe(size=300), ["a dog"])
@@ -55,10 +55,10 @@ with Workers(Encoder(tokenizer, tokenizer, Filters()), 2) as workers:
 
 
 NO_MEMORY = """
-import heedful.data.tokenize.pair_encoder
+import heedful.data.tokenize.encoding
 def full(self, pairs):
     raise MemoryError
-heedful.data.tokenize.pair_encoder.Encoder.__call__ = full
+heedful.data.tokenize.encoding.Encoder.__call__ = full
 """
 
 

@@ -14,7 +14,7 @@ from heedful.data.prepare.pairs import prepare
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize import training as tokenizer_training
-from heedful.data.tokenize.pair_encoder import Filters
+from heedful.data.tokenize.encoding import Filters
 
 ENGLISH = ["a dog runs", "a cat sleeps", "", "the dog sees the cat", "one", "yes"]
 GERMAN = ["ein Hund rennt", "eine Katze schläft", "leer", "der Hund sieht die Katze", "eins zwei drei vier fünf", " "]

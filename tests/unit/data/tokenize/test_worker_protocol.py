@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from heedful.config.tokenizer import Words
-from heedful.data.tokenize.pair_encoder import Encoder, Filters
+from heedful.data.tokenize.encoding import Encoder, Filters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.worker_main import serve
 from heedful.data.tokenize.worker_protocol import (

@@ -13,10 +13,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from heedful.pages.charts.bars import bar_chart, bin_counts, histogram
+from heedful.pages.charts.bars import bar_chart, bin_counts, histogram, interval_chart
 from heedful.pages.charts.drawing import SERIES, channels_of, colour_of, dashes, paint, series_role
 from heedful.pages.charts.heat_maps import heat_map
-from heedful.pages.charts.intervals import interval_chart
 from heedful.pages.charts.lines import Band, Series, line_chart
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -22,9 +22,15 @@ from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.recurrent.stack import RecurrentStack
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.instruments import steps
-from heedful.training.instruments.instruments import DISTANCES, Instruments, gradient_distances
+from heedful.training.instruments.instruments import (
+    DISTANCES,
+    Instruments,
+    attention_entropies,
+    entropy_of,
+    gradient_distances,
+    probe_batch,
+)
 from heedful.training.instruments.parts import layer_of, weight_parts
-from heedful.training.instruments.probe import attention_entropies, entropy_of, probe_batch
 from heedful.training.instruments.steps import BINS, ROW, StepMeter
 from heedful.training.objectives import NextToken
 from heedful.training.optimizers.build import build_optimizer

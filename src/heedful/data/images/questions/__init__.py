@@ -1,1 +1,0 @@
-"""Data: questions about images, from files to packed batches of pixels and words."""
