@@ -16,7 +16,8 @@ from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.files import content_key
 from heedful.data.prepare.stores import build_store
 from heedful.data.prepare.texts import TextKind, prepare_texts, text_rows
-from heedful.metrics.language import KneserNey, Likelihood
+from heedful.metrics.language.kneser_ney import KneserNey
+from heedful.metrics.language.perplexity import Likelihood
 
 
 def main() -> None:

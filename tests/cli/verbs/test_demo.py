@@ -83,8 +83,9 @@ def test_the_demo_of_images_shows_images_and_what_the_model_says_of_them(
 ) -> None:
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "tiny.toml").write_text(IMAGES)
-    monkeypatch.setattr("heedful.cli.image_demo.RECIPE", str(tmp_path / "tiny.toml"))
-    monkeypatch.setattr("heedful.cli.image_demo._in_colour", lambda: coloured)
+    monkeypatch.setattr("heedful.cli.verbs.demo.IMAGE_RECIPE", str(tmp_path / "tiny.toml"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: coloured, raising=False)
     assert run(["demo", "--images", "--out", str(tmp_path / "run")]) == 0
     shown = capsys.readouterr().out
     assert " of 8 right (" in shown

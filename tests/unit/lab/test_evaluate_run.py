@@ -10,7 +10,7 @@ from tests.unit.lab.test_compare_models import MAKERS
 
 import heedful
 from heedful.lab.evaluate_run import evaluate_run, report_items
-from heedful.metrics.language import Likelihood
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.scores import ItemScore, ItemScores, mean_score, percent_of_sums
 from heedful.metrics.summed_metrics import TextScoring, score_texts
 from heedful.tasks.caption.evaluation import CaptionEvaluation

@@ -12,7 +12,7 @@ from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.batches.pairs import PairBatch
 from heedful.data.batches.streams import Streams
-from heedful.metrics.language import likelihood, token_log_probabilities
+from heedful.metrics.language.perplexity import likelihood, token_log_probabilities
 from heedful.models.from_recipe.network import build_model
 from heedful.models.from_recipe.transformer import transformer_decoder
 from heedful.models.networks import set_precision

@@ -24,7 +24,7 @@ from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.search import ProgressCallback
 from heedful.metrics.edits import Reference, uniform, variants_of
-from heedful.metrics.language import Likelihood, likelihood
+from heedful.metrics.language.perplexity import Likelihood, likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScores, Score
 from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, metric_names, score_texts

@@ -8,7 +8,7 @@ from heedful.data.batches.pairs import PairBatch
 from heedful.data.epochs.plan import Indices, batches_by_length, spread
 from heedful.data.images.reading import Captioned, read_captioned
 from heedful.data.token_store import TokenStore
-from heedful.metrics.language import likelihood
+from heedful.metrics.language.perplexity import likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.summed_metrics import METRICS
 from heedful.models.bundle import Bundle

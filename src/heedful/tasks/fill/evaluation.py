@@ -9,7 +9,7 @@ from heedful.config.corpora.any import AnyCorpus
 from heedful.data.corpora.files import content_key
 from heedful.data.prepare.stores import build_store
 from heedful.data.prepare.texts import TextKind, text_rows
-from heedful.metrics.language import MaskedPredictions, predict_masked
+from heedful.metrics.language.perplexity import MaskedPredictions, predict_masked
 from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.batches.masked import MaskedBatch, some_inputs
 from heedful.data.prepare.prepared import Prepared
-from heedful.metrics.language import predict_masked
+from heedful.metrics.language.perplexity import predict_masked
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.feeds import evaluation_feed

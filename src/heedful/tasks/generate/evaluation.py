@@ -13,7 +13,7 @@ from heedful.data.corpora.files import content_key
 from heedful.data.prepare.stores import build_store
 from heedful.data.prepare.texts import TextKind, text_rows
 from heedful.data.text_form import TextForm
-from heedful.metrics.language import Likelihood
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.scores import Score, finite_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel

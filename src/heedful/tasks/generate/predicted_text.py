@@ -14,7 +14,7 @@ from heedful.data.batches.streams import StreamBatch, Streams
 from heedful.data.batches.windows import PlannedWindows, SlidingWindows, WindowBatch
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
-from heedful.metrics.language import Likelihood, carried_likelihood, likelihood
+from heedful.metrics.language.perplexity import Likelihood, carried_likelihood, likelihood
 from heedful.models.networks import LanguageModel
 from heedful.training.truncated import carrying
 

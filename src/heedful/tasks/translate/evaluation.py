@@ -13,7 +13,7 @@ from heedful.config.decode import SearchOptions
 from heedful.config.recipe import Recipe
 from heedful.decode.search import ProgressCallback
 from heedful.metrics.edits import Reference, uniform, variants_of
-from heedful.metrics.language import Likelihood
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.scores import ItemScores, Score
 from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, metric_names, score_texts

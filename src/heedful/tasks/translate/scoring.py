@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from heedful.data.batches.pairs import collate, pair_costs
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
-from heedful.metrics.language import token_log_probabilities
+from heedful.metrics.language.perplexity import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.token_scores import TokenScores

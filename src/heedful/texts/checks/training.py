@@ -20,7 +20,7 @@ from heedful.config.train.schedules import (
 from heedful.config.train.table import Masking
 from heedful.data.batches.masking import mask
 from heedful.decode.penalties import Shifted
-from heedful.metrics.language import Likelihood
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.texts.checks.computed import Computed, drawn, numbers
 from heedful.training.schedules import build_learning_rate, build_warmup

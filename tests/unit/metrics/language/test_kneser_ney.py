@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from heedful.metrics.language import KneserNey
+from heedful.metrics.language.kneser_ney import KneserNey
 
 VOCABULARY = 5
 TEXTS = [[random.Random(seed).randrange(4) for _ in range(size)] for seed, size in ((1, 40), (2, 1), (3, 25))]

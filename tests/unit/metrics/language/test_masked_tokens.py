@@ -11,7 +11,7 @@ from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
 from heedful.data.token_store import TokenStore
-from heedful.metrics.language import Likelihood, MaskedPredictions, predict_masked
+from heedful.metrics.language.perplexity import Likelihood, MaskedPredictions, predict_masked
 from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel
 

@@ -11,7 +11,7 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.data.batches.pairs import collate
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.metrics.language import Likelihood, likelihood
+from heedful.metrics.language.perplexity import Likelihood, likelihood
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision
 

@@ -14,7 +14,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import WordPiece
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
-from heedful.metrics.language import predict_masked
+from heedful.metrics.language.perplexity import predict_masked
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.feeds import begins_word, evaluation_feed

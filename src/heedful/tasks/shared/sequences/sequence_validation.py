@@ -10,7 +10,7 @@ from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.pairs import PairBatch, collate, pair_costs
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.token_store import TokenStore
-from heedful.metrics.language import likelihood
+from heedful.metrics.language.perplexity import likelihood
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
