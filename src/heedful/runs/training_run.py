@@ -13,7 +13,7 @@ from heedful.base.devices import choose_device, keep_freed_memory, make_determin
 from heedful.base.errors import UserError, memory_faults
 from heedful.base.files import output_folder
 from heedful.config.recipe import Recipe
-from heedful.data.epochs.redrawn import redraw_rows
+from heedful.data.epochs.bpe_dropout import redraw_rows
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.defaults.apply import describe_defaults, with_followed_defaults, with_values_of
 from heedful.metrics.own_metrics import Metrics
