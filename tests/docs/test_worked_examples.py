@@ -68,6 +68,53 @@ def test_a_kind_of_positions_is_two_edits(tmp_path: Path) -> None:
     assert '`positions = "logarithmic"` adds to the scores of all pairs of positions' in printed
 
 
+METRIC = """
+import heedful
+from heedful.config.tasks import TASKS
+
+words, labels = "the dog sees the cat".split(), ["O", "B-X", "O", "O", "B-X"]
+rows = [(words[:n], labels[:n]) for n in range(1, 6)] * 4
+recipe = {
+    "data": {"train": {"jsonl": "-", "text": "text", "label": "label"}},
+    "tokenizer": {"kind": "word"},
+    "model": {"family": "tagger", "encoder": {"family": "recurrent", "width": 8}},
+    "train": {
+        "steps": 2,
+        "device": "cpu",
+        "schedule": {"kind": "constant", "lr": 0.01},
+        "validation": {"every": 1, "metric": "exact_sentences"},
+    },
+}
+run = heedful.train(recipe, "run", train=rows, valid=rows, quiet=True)
+print(*run.validations[-1])
+found = run.model.evaluate(rows)
+share = sum(said == true for said, true in zip(found.result.said, found.result.true)) / len(rows)
+assert found.to_json()["exact_sentences"] == share
+print([f"{score.label} {score.value == share}" for score in found.scores() if score.name == "exact_sentences"])
+print([score.name for score in found.item_scores().scores], "exact_sentences" in TASKS["tag"].scores)
+"""
+
+COMPARE = """
+import sys
+from heedful.cli.main import main
+
+sys.argv = "heedful compare run run --metric exact_sentences --source s --target t".split()
+sys.exit(main())
+"""
+
+
+def test_a_metric_of_taggers_is_one_edit(tmp_path: Path) -> None:
+    tree, edited = edited_tree("A metric of taggers", tmp_path)
+    assert len(edited) == 1
+    validated, shown, compared = run_in(tree, METRIC, tmp_path).splitlines()
+    assert validated.split()[1] == "exact_sentences"  # after the step: the metric that decides comes first
+    assert shown == "['right sentences True']"
+    assert compared == "['f1', 'accuracy', 'exact_sentences'] True"
+    (tmp_path / "s").write_text("the dog\nthe cat\n")
+    (tmp_path / "t").write_text("O B-X\nO B-X\n")
+    assert "sentences without a wrong label" in run_in(tree, COMPARE, tmp_path)
+
+
 def test_an_edit_of_lines_that_are_not_there_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "src").mkdir()
     (tmp_path / "CONTRIBUTING.md").write_text("### A\n```diff\n--- src/a.py\n@@\n one\n+two\n```\n## B\n")

@@ -57,6 +57,23 @@ class MetricRow(Generic[Result]):
     validated: bool = True  # whether each validation computes it
     main: bool = False  # whether comparisons and studies use it before the others
 
+    @classmethod
+    def mean(
+        cls,
+        name: str,
+        label: str,
+        signature: str,
+        values: Callable[[Result], Sequence[float]],
+        note: Callable[[Result], str] = _no_note,
+    ) -> "MetricRow[Result]":
+        """Return the mean of a value between 0 and 1 of each item; `signature` says what has these values."""
+
+        def mean(result: Result) -> float:
+            found = values(result)
+            return sum(found) / max(1, len(found))
+
+        return cls(name, label, mean, note=note, items=lambda result: ItemValues(signature, values(result)))
+
 
 Rows = Sequence[MetricRow[Any]]  # in the order in which evaluations show them
 

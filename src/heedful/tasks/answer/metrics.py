@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heedful.metrics.rows import ItemValues, MetricRow
+from heedful.metrics.rows import MetricRow
 
 _ARTICLES: Final = re.compile(r"\b(a|an|the)\b")
 _PUNCTUATION: Final = frozenset(string.punctuation)
@@ -112,13 +112,13 @@ def _mean(values: Sequence[float]) -> float | None:
 _AS_SQUAD: Final = "as SQuAD's program"
 
 METRICS: Final[tuple[MetricRow[AnswerResult], ...]] = (
-    MetricRow(
+    MetricRow.mean(
         "exact_match",
         "exact match",
-        lambda result: result.exact_match,
+        _AS_SQUAD,
+        lambda result: result.exact,
         note=lambda result: f"{sum(result.exact):,} of {result.questions:,}",
-        items=lambda result: ItemValues(_AS_SQUAD, result.exact),
     ),
-    MetricRow("f1", "token F1", lambda result: result.f1, items=lambda result: ItemValues(_AS_SQUAD, result.f1s)),
+    MetricRow.mean("f1", "token F1", _AS_SQUAD, lambda result: result.f1s),
     MetricRow("loss", "loss", lambda result: result.loss, "lower", "loss"),
 )
