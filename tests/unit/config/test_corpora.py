@@ -67,10 +67,9 @@ def test_options_are_what_decides_the_rows(corpus: Corpus, files: tuple[str, ...
 
 def test_a_key_added_later_enters_the_options_only_where_it_says_something() -> None:
     class Quoted(Trees):
-        quote: str = ""
+        later_keys = ("quote",)
 
-        def _later_keys(self) -> tuple[str, ...]:
-            return ("quote",)
+        quote: str = ""
 
     assert Quoted(trees="a").options() == Trees(trees="a").options()
     assert Quoted(trees="a", quote='"').options() == {**Trees(trees="a").options(), "quote": '"'}

@@ -4,20 +4,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import BeforeValidator, Discriminator, Tag
 
-from heedful.config.corpora.containers import (
-    AlignedFiles,
-    Builtin,
-    Conll,
-    Csv,
-    Idx,
-    ImageFolder,
-    Jsonl,
-    Npz,
-    PlainText,
-    Squad,
-    Trees,
-    Tsv,
-)
+from heedful.config.corpora import containers
 from heedful.config.section import as_tuple
 
 # The key that a corpus has decides its container; without one, it is running text or two files.
@@ -36,18 +23,18 @@ def _container(value: Any) -> str:
 
 SPLITS: Final = ("train", "valid", "test")  # keys of [data]
 AnyCorpus = Annotated[
-    Annotated[AlignedFiles, Tag("pairs")]
-    | Annotated[Tsv, Tag("tsv")]
-    | Annotated[Csv, Tag("csv")]
-    | Annotated[Jsonl, Tag("jsonl")]
-    | Annotated[Builtin, Tag("builtin")]
-    | Annotated[Conll, Tag("conll")]
-    | Annotated[PlainText, Tag("text")]
-    | Annotated[Trees, Tag("trees")]
-    | Annotated[Squad, Tag("squad")]
-    | Annotated[ImageFolder, Tag("images")]
-    | Annotated[Idx, Tag("idx")]
-    | Annotated[Npz, Tag("npz")],
+    Annotated[containers.AlignedFiles, Tag("pairs")]
+    | Annotated[containers.Tsv, Tag("tsv")]
+    | Annotated[containers.Csv, Tag("csv")]
+    | Annotated[containers.Jsonl, Tag("jsonl")]
+    | Annotated[containers.Builtin, Tag("builtin")]
+    | Annotated[containers.Conll, Tag("conll")]
+    | Annotated[containers.PlainText, Tag("text")]
+    | Annotated[containers.Trees, Tag("trees")]
+    | Annotated[containers.Squad, Tag("squad")]
+    | Annotated[containers.ImageFolder, Tag("images")]
+    | Annotated[containers.Idx, Tag("idx")]
+    | Annotated[containers.Npz, Tag("npz")],
     Discriminator(_container),
 ]
 Corpora = Annotated[tuple[AnyCorpus, ...], BeforeValidator(as_tuple)]  # one table, or a list of them

@@ -1,7 +1,7 @@
 """The containers of corpora: files and generators; which roles the rows have follows from the keys that are set."""
 
 from collections.abc import Mapping
-from typing import Annotated, ClassVar, Final, Generic, Literal, TypeVar
+from typing import Annotated, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import BeforeValidator, Field, PositiveInt
 
@@ -11,6 +11,7 @@ from heedful.config.corpora.roles import (
     IMAGES,
     PAIRS,
     QUESTIONS,
+    ROLES,
     RUNNING_TEXT,
     SCENES,
     TABULAR,
@@ -25,7 +26,6 @@ from heedful.config.section import Share, as_tuple
 Column = PositiveInt | Annotated[str, Field(min_length=1, description="the name of a column")]
 Leaves = Literal["symbol", "tag", "word"]
 Place = TypeVar("Place")
-_ROLES: Final = tuple(dict.fromkeys(role for kind in TABULAR for role in kind.roles))
 
 
 class AlignedFiles(Corpus):
@@ -34,6 +34,7 @@ class AlignedFiles(Corpus):
     frozen = "Text"
     row_kinds = (PAIRS,)
     file_keys = ("source", "target", "references")
+    later_keys = ("variants",)
 
     variants: bool = False
     """Whether targets of one source are variants: each is an example in training, and a reference in evaluation."""
@@ -43,9 +44,6 @@ class AlignedFiles(Corpus):
     """File of target sentences."""
     references: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
     """Further files of references, for evaluation: line n of each belongs to line n of the source."""
-
-    def _later_keys(self) -> tuple[str, ...]:
-        return ("variants",)
 
 
 # --- rows of roles ----------------------------------------------------------------------------------------------------
@@ -60,6 +58,7 @@ class Tabular(Subsets, Generic[Place]):
     """
 
     row_kinds = TABULAR
+    later_keys = ("variants",)
 
     variants: bool = False
     """Whether targets of one source are variants: each is an example in training, and a reference in evaluation."""
@@ -98,7 +97,7 @@ class Tabular(Subsets, Generic[Place]):
     @property
     def row_kind(self) -> RowKind:
         """The kind of its rows, which follows from the roles that are set."""
-        return tabular_kind([role for role in _ROLES if getattr(self, role) is not None])
+        return tabular_kind([role for role in ROLES if getattr(self, role) is not None])
 
     @classmethod
     def keys_of(cls, kind: RowKind) -> tuple[str, ...]:
@@ -112,9 +111,6 @@ class Tabular(Subsets, Generic[Place]):
         """Column or field of each role that the rows have."""
         return {role: getattr(self, role) for role in self.row_kind.roles if getattr(self, role) is not None}
 
-    def _later_keys(self) -> tuple[str, ...]:
-        return ("variants",)
-
 
 class _Table(Tabular[Column]):
     """Keys of every table, whose columns are given by their numbers from 1 on, or by their names in the first line."""
@@ -122,9 +118,10 @@ class _Table(Tabular[Column]):
     header: bool = False
     """Whether the first line has the names of columns; it always has where a column is given by name."""
 
-    def defaults_of(self, kind: RowKind) -> Mapping[str, object]:
-        """Return the defaults of keys that depend on the kind of rows."""
-        return {"source": 1, "target": 2} if kind is PAIRS else {}
+    @property
+    def defaults(self) -> Mapping[str, object]:
+        """Defaults of pairs: the first two columns."""
+        return {"source": 1, "target": 2} if self.row_kind is PAIRS else {}
 
     @property
     def has_header(self) -> bool:
@@ -141,8 +138,10 @@ class Tsv(_Table):
     tsv: str
     """File of tab-separated columns."""
 
-    def _later_keys(self) -> tuple[str, ...]:
-        return ("variants", *(("header",) if self.row_kind in (PAIRS, TEXTS) else ()))
+    def options(self) -> dict[str, object]:
+        """Return the options; `header` was added later to pairs and texts, which were first."""
+        later = not self.header and self.row_kind in (PAIRS, TEXTS)
+        return {key: value for key, value in super().options().items() if key != "header" or not later}
 
 
 class Csv(_Table):
@@ -166,9 +165,10 @@ class Jsonl(Tabular[str]):
     jsonl: str
     """File with one JSON object per line."""
 
-    def defaults_of(self, kind: RowKind) -> Mapping[str, object]:
-        """Return the defaults of keys that depend on the kind of rows."""
-        return {role: role for role in kind.named}
+    @property
+    def defaults(self) -> Mapping[str, object]:
+        """Defaults of roles: the field of the same name."""
+        return {role: role for role in self.row_kind.named}
 
 
 # --- one kind of rows -------------------------------------------------------------------------------------------------
@@ -314,13 +314,8 @@ class Builtin(Corpus):
     @property
     def row_kind(self) -> RowKind:
         """The kind of its rows, which follows from the generator."""
-        match self.builtin:
-            case "scenes":
-                return SCENES if self.questions is None else IMAGE_QUESTIONS
-            case "reports":
-                return QUESTIONS
-            case _:
-                return PAIRS
+        of_scenes = SCENES if self.questions is None else IMAGE_QUESTIONS
+        return {"scenes": of_scenes, "reports": QUESTIONS}.get(self.builtin, PAIRS)
 
     @property
     def roles(self) -> frozenset[str]:
@@ -332,9 +327,11 @@ class Builtin(Corpus):
         """Return the keys that apply to a corpus with rows of this kind."""
         return tuple(key for key in cls.model_fields if key not in {*cls.own_keys.values()} - {cls.own_keys.get(kind)})
 
-    def defaults_of(self, kind: RowKind) -> Mapping[str, object]:
-        """Return the defaults of keys that depend on the kind of rows."""
-        return {"label": "number"} if kind is SCENES else {"unanswerable": 0.0} if kind is QUESTIONS else {}
+    @property
+    def defaults(self) -> Mapping[str, object]:
+        """Defaults of keys that depend on the generator."""
+        own: dict[RowKind, dict[str, object]] = {SCENES: {"label": "number"}, QUESTIONS: {"unanswerable": 0.0}}
+        return own.get(self.row_kind, {})
 
     def _untitled(self) -> str:
         return f"{self.builtin} {self.part}"

@@ -31,6 +31,7 @@ class Corpus(Section):
     row_kinds: ClassVar[tuple[RowKind, ...]]  # the kinds of rows that it can hold
     file_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are file names
     folder_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are names of folders
+    later_keys: ClassVar[tuple[str, ...]] = ()  # keys added after the container's first release: see `options`
 
     name: Name = ""
     """Name of the corpus in messages and results; by default its file names."""
@@ -67,8 +68,9 @@ class Corpus(Section):
         """Keys that apply to this corpus."""
         return self.keys_of(self.row_kind)
 
-    def defaults_of(self, kind: RowKind) -> Mapping[str, object]:
-        """Return the defaults of keys that depend on the kind of rows."""
+    @property
+    def defaults(self) -> Mapping[str, object]:
+        """Defaults of keys that depend on the kind of rows."""
         return {}
 
     @model_validator(mode="after")
@@ -77,7 +79,7 @@ class Corpus(Section):
         for key in type(self).model_fields:
             if key not in self.keys and getattr(self, key) not in (None, "", False):
                 raise ValueError(f"`{key}` does not apply to {kind.words}: leave it out")
-        for key, value in self.defaults_of(kind).items():
+        for key, value in self.defaults.items():
             if getattr(self, key) is None:
                 self.__dict__[key] = value  # not by the recipe: `model_fields_set` stays what it is
         missing = [role for role in kind.needed if role in type(self).model_fields and getattr(self, role) is None]
@@ -125,12 +127,8 @@ class Corpus(Section):
 
         A key that was added later is included only where it differs from its default, so that old caches stay valid.
         """
-        unset = {key for key in self._later_keys() if getattr(self, key) == type(self).model_fields[key].default}
+        unset = {key for key in self.later_keys if getattr(self, key) == type(self).model_fields[key].default}
         return with_first_names(self.model_dump(exclude={"name", "weight", *self.file_keys, *self.folder_keys, *unset}))
-
-    def _later_keys(self) -> tuple[str, ...]:
-        """Return the keys added after the first release of corpora with such rows."""
-        return ()
 
     def _untitled(self) -> str:
         return " + ".join(self.files())

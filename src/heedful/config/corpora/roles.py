@@ -43,6 +43,11 @@ IMAGE_QUESTIONS: Final = RowKind(
 )
 TABULAR: Final = (PAIRS, TEXTS, QUESTIONS, IMAGES, IMAGE_NUMBERS, CAPTIONS, IMAGE_QUESTIONS)  # kinds that tables hold
 
+ROLES: Final = (  # of tables, in the order of their keys
+    *("source", "target", "image", "question", "text", "second"),
+    *("caption", "label", "number", "answer", "start", "group"),
+)
+
 
 def tabular_kind(roles: Collection[str]) -> RowKind:
     """Return the kind of rows of a table in which these roles have columns; without any, it has pairs."""

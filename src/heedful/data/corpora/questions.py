@@ -11,9 +11,8 @@ from heedful.config.corpora.containers import Builtin, Csv, Jsonl, Squad, Tsv
 from heedful.config.corpora.roles import QUESTIONS
 from heedful.data.builtin.reports import report_questions
 from heedful.data.corpora.files import files_of, select_lines
-from heedful.data.corpora.formats.json_rows import json_kind, text_field
 from heedful.data.corpora.formats.lines import TextFile, read_lines
-from heedful.data.corpora.formats.rows import read_rows
+from heedful.data.corpora.formats.rows import json_kind, read_rows, text_field
 from heedful.data.corpora.subsets import choose
 
 _SHOWN: Final = 60  # characters of a text in messages

@@ -35,7 +35,7 @@ def _check(recipe: Tables) -> None:
         raise ValueError("`decode.mbr` applies to translators only: leave it out")
     for split in SPLITS:
         for corpus in getattr(data, split):
-            if isinstance(corpus, Builtin) and corpus.label != corpus.defaults_of(corpus.row_kind)["label"]:
+            if isinstance(corpus, Builtin) and corpus.label != "number":
                 raise ValueError(
                     f"`data.{split}.label` is for classifiers; a captioner learns the sentence of a scene: leave it out"
                 )

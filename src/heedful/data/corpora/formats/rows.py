@@ -1,15 +1,19 @@
 """Rows of files with one example each, by their roles: columns of a table, or fields of JSON objects."""
 
+import csv
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from heedful.base.errors import UserError
+from heedful.base.errors import UserError, counted, suggestion
 from heedful.config.corpora.containers import Csv, Jsonl, Tsv
-from heedful.data.corpora.formats.json_rows import checked_text, field_of, json_kind, json_object
 from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
-from heedful.data.corpora.formats.tables import read_columns
+
+_LONGEST_FIELD: Final = 1 << 27  # characters: more than a line of a file can have
+_NAMES_SHOWN: Final = 10
+_SEPARATORS: Final = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs"}
 
 
 class Row(NamedTuple):
@@ -162,3 +166,118 @@ def labels_of(column: str, several: bool, where: str, noun: str = "text") -> tup
     if not names[0]:
         raise UserError(f"{where} has no label: every {noun} needs one.")
     return (names[0],)
+
+
+# --- JSON objects -----------------------------------------------------------------------------------------------------
+
+
+def json_object(line: str, where: str) -> dict[str, object]:
+    """Return the JSON object of a line."""
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{where} is not JSON: {error}.") from error
+    if not isinstance(row, dict):
+        raise UserError(f"{where} is {json_kind(row)}, but must be an object with fields.")
+    return row
+
+
+def text_field(row: Mapping[str, object], field: str, where: str) -> str:
+    """Return a text field of a row."""
+    text = field_of(row, field, where)
+    if not isinstance(text, str):
+        raise UserError(f"{where}: field `{field}` is {json_kind(text)}, but must be text.")
+    return checked_text(text, field, where)
+
+
+def field_of(row: Mapping[str, object], field: str, where: str) -> object:
+    """Return the value of a row's field."""
+    if field not in row:
+        raise UserError(f"{where} has no field `{field}`.{suggestion(field, list(row))}")
+    return row[field]
+
+
+def checked_text(text: str, field: str, where: str) -> str:
+    """Return a text that UTF-8 can hold, or refuse it."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise UserError(
+            f"{where}: field `{field}` holds half of a surrogate pair, which is not a character."
+        ) from error
+    return text
+
+
+def json_kind(value: object) -> str:
+    """Return the JSON type of a value, in words."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list():
+            return "a list"
+        case _:
+            return "an object"
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def read_columns(corpus: Tsv | Csv, file: TextFile, keys: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
+    """Yield the line number of each row and its values for these keys of the corpus; no values for a blank row.
+
+    The line with the names of columns is not a row.
+    """
+    chosen: list[int | str] = [getattr(corpus, key) for key in keys]
+    separator = "\t" if isinstance(corpus, Tsv) else corpus.separator
+    rows = _tsv_rows(file) if isinstance(corpus, Tsv) else _csv_rows(file, separator)
+    if corpus.has_header:
+        _, names = next(rows, (1, []))
+        columns = [_place(column, names, file) if isinstance(column, str) else column - 1 for column in chosen]
+    else:
+        columns = [column - 1 for column in chosen if isinstance(column, int)]
+    last, asked = max(zip(columns, keys, strict=True))
+    for number, row in rows:
+        if not row:
+            yield number, row
+            continue
+        if len(row) <= last:
+            raise UserError(
+                f"{file.name}, line {number:,} has {counted(len(row), 'column')}, but `{asked}` is column {last + 1}: "
+                f"columns are separated by {_SEPARATORS[separator]}."
+            )
+        yield number, [row[column] for column in columns]
+
+
+def _tsv_rows(file: TextFile) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(read_lines(file), start=1):
+        yield number, line.split("\t") if line.strip() else []
+
+
+def _csv_rows(file: TextFile, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the rows of a CSV file, each with the number of its first line: a quoted text may have several."""
+    csv.field_size_limit(_LONGEST_FIELD)
+    reader = csv.reader((f"{line}\n" for line in read_lines(file)), delimiter=separator, strict=True)
+    number = 1
+    try:
+        for row in reader:
+            yield number, row if any(map(str.strip, row)) else []
+            number = reader.line_num + 1
+    except csv.Error as error:
+        raise UserError(
+            f"{file.name}, line {number:,} is not CSV ({error}): a text with quotes in it is put into quotes, and each "
+            'quote in it is written twice: "".'
+        ) from error
+
+
+def _place(name: str, names: Sequence[str], file: TextFile) -> int:
+    """Return the index of a column by its name in the first line."""
+    stripped = [known.strip() for known in names]
+    if name in stripped:
+        return stripped.index(name)
+    raise UserError(f"{file.name}, line 1 has no column `{name}`.{suggestion(name, stripped[:_NAMES_SHOWN])}")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import Csv, Tsv
 from heedful.data.corpora.formats.lines import locate
-from heedful.data.corpora.formats.tables import _csv_rows, read_columns
+from heedful.data.corpora.formats.rows import _csv_rows, read_columns
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, read_texts
 
