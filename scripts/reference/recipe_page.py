@@ -44,8 +44,10 @@ def _top(entries: Sequence[KeyEntry]) -> str:
 
 
 _CORPORA = """\
-One table, or a list of several: `train = [{ source = "a.en", target = "a.de" }, { tsv = "b.tsv" }]`. The keys of a
-table decide its form. `valid` and `test` have the same keys."""
+One table, or a list of several: `train = [{ source = "a.en", target = "a.de" }, { tsv = "b.tsv" }]`. One key decides
+the container: two aligned files, `tsv`, `csv`, `jsonl` and so on. In tables and JSON lines, the roles that are set
+(`source`, `text`, `label`, `image`, ...) decide what a row has: see
+[containers and roles](../guide/data.md#containers-and-roles). `valid` and `test` have the same keys."""
 _HEAD = ("| key | value | default | meaning |", "|---|---|---|---|")
 
 

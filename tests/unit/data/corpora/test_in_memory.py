@@ -1,6 +1,7 @@
 """Corpora in memory: every form of rows becomes the same file, and what is wrong with a row is said with its number."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from heedful.base.errors import UserError
+from heedful.config.corpora.roles import Roles
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import spool
 from heedful.tasks.classify.rules import CLASSIFY
@@ -138,3 +140,26 @@ def test_what_is_wrong_with_rows_is_said_with_its_number(
         spool(data, rules, "train")
     assert str(caught.value).startswith(message)
     assert not list((tmp_path / "in_memory").iterdir())
+
+
+RATED = replace(CLASSIFY, roles=(Roles(("text", "number"), optional=("second",)),))
+
+
+@pytest.mark.parametrize(
+    ("data", "rows"),
+    [
+        ([("good", 8), ("bad", 1.5)], [{"number": 8.0, "text": "good"}, {"number": 1.5, "text": "bad"}]),
+        ([("a", "b", np.float32(0.5))], [{"number": 0.5, "second": "b", "text": "a"}]),
+        (Frame({"text": ["a"], "number": [np.int64(3)], "id": [1]}), [{"number": 3.0, "text": "a"}]),
+    ],
+)
+def test_rows_may_have_numbers(data: object, rows: list[dict[str, object]]) -> None:
+    table = spool(data, RATED, "train")
+    assert [json.loads(line) for line in Path(str(table["jsonl"])).read_text().splitlines()] == rows
+    assert table["number"] == "number"
+
+
+@pytest.mark.parametrize("value", ["8", True, None, float("nan"), float("inf")])
+def test_a_number_in_memory_that_is_not_finite_is_refused(value: object) -> None:
+    with pytest.raises(UserError, match=r"^train, row 1: `number` is .*, but must be a finite number\.$"):
+        spool([("good", value)], RATED, "train")
