@@ -105,8 +105,8 @@ def work(folder: Path) -> None:
     from heedful.config.data import Data
     from heedful.config.recipe import Recipe
     from heedful.config.tokenizer import ByteBpe
-    from heedful.data.batches.pairs import PairFeed
-    from heedful.data.epochs.loader import Loader
+    from heedful.data.batches.pairs import PairCollator
+    from heedful.data.epochs.loader import Loader, RowFeed
     from heedful.data.prepare.pairs import prepare
 
     corpus = AlignedFiles(source="source", target="target")
@@ -123,7 +123,7 @@ def work(folder: Path) -> None:
 
     prepared = prepare(recipe, progress)
     tokenized = time.perf_counter()
-    feed = PairFeed(prepared.train, prepared.weights, recipe.train.seed, BATCH_TOKENS, BATCH_TOKENS // 8)
+    feed = RowFeed(prepared.train, prepared.weights, PairCollator(), recipe.train.seed, BATCH_TOKENS, BATCH_TOKENS // 8)
     micro_batches = sum(1 for _ in feed.plan(0))
     planned = time.perf_counter()
     with Loader(feed) as loader:

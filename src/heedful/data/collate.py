@@ -5,10 +5,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.packed import Layout
+from heedful.data.batch_layout import Lengths, StaticShape, layouts
 from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 
 Rows = NDArray[np.int64]
-Lengths = NDArray[np.int64]
 
 
 def rows_by_owner(sizes: Sequence[int], rows: Rows) -> Iterator[tuple[Rows, Rows]]:
@@ -49,6 +51,21 @@ def lengths_of(stores: Sequence[TokenStore], stream: str, rows: Rows) -> Lengths
     for store, mine, own in rows_by_store(stores, rows):
         lengths[mine] = store.lengths(stream, own)
     return lengths
+
+
+def marked_sequences(
+    lengths: Lengths, static: StaticShape | None, multiple: int
+) -> tuple[Layout, Lengths, NDArray[np.int64]]:
+    """Lay out sequences whose lengths count their markers; return the layout, where each begins, and their tokens.
+
+    They begin with `<s>`, and are `</s>` wherever no piece is put later; dummies after them are padding.
+    """
+    (layout,) = layouts([lengths], static, multiple)
+    starts = np.cumsum(lengths) - lengths
+    tokens = np.full(layout.tokens, PAD, np.int64)
+    tokens[: lengths.sum()] = END
+    tokens[starts] = BEGIN
+    return layout, starts, tokens
 
 
 def places_of(starts: Lengths, lengths: Lengths) -> NDArray[np.int64]:

@@ -14,7 +14,8 @@ from torch import Tensor
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
-from heedful.data.batches.pairs import PairFeed
+from heedful.data.batches.pairs import PairBatch, PairCollator
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.doctor.estimates.memory import Memory, largest_batch, measure_memory, saved_bytes
@@ -27,8 +28,8 @@ from heedful.training.objectives import NextToken
 RAGGED = [(3, 8), (12, 2), (7, 7), (20, 25), (1, 1)]
 
 
-def feed(lengths: list[tuple[int, int]], batch_tokens: int = 1000) -> PairFeed:
-    return PairFeed([store(lengths)], [1.0], 1, batch_tokens, multiple=64)
+def feed(lengths: list[tuple[int, int]], batch_tokens: int = 1000) -> RowFeed[PairBatch]:
+    return RowFeed([store(lengths)], [1.0], PairCollator(), 1, batch_tokens, multiple=64)
 
 
 def recipe_for(options: dict[str, Any]) -> Recipe:
@@ -43,7 +44,7 @@ def vocabularies() -> Vocabularies:
     return Vocabularies({"source": tokenizer, "target": tokenizer})
 
 
-def measured(options: dict[str, Any], precision: torch.dtype, whole: PairFeed | None = None) -> Memory:
+def measured(options: dict[str, Any], precision: torch.dtype, whole: RowFeed[PairBatch] | None = None) -> Memory:
     device, whole = torch.device("cpu"), whole or feed(RAGGED)
     return measure_memory(recipe_for(options), vocabularies(), NextToken(0.1), whole, device, precision)
 

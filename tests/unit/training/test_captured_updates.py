@@ -19,9 +19,9 @@ from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
-from heedful.data.batches.pairs import PairFeed, collate
-from heedful.data.batches.texts import TextCollator, TextFeed
-from heedful.data.epochs.loader import Feed
+from heedful.data.batches.pairs import PairCollator, collate
+from heedful.data.batches.texts import TextCollator
+from heedful.data.epochs.loader import Feed, RowFeed
 from heedful.data.token_store import TokenStore
 from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model
 from heedful.models.from_recipe.network import build_model
@@ -76,7 +76,9 @@ Work = Callable[[float], tuple[nn.Module, Objective[Any], Feed[Any]]]  # with so
 
 def translating(dropout: float) -> tuple[nn.Module, Objective[Any], Feed[Any]]:
     config = TransformerModel(width=64, heads=2, layers=2, inner=64, dropout=dropout, dropout_attention=dropout)
-    feed = PairFeed([corpus()], [1.0], seed=3, batch_tokens=128, max_sentences=24, static=STATIC, pin=PINS)
+    feed = RowFeed(
+        [corpus()], [1.0], PairCollator(), seed=3, batch_tokens=128, max_sentences=24, static=STATIC, pin=PINS
+    )
     return build_model(config, VOCABULARY, VOCABULARY), NextToken(0.1), feed
 
 
@@ -88,7 +90,7 @@ def classifying(pool: str) -> Work:
         store = TokenStore.of(text=texts, label=[[text[0] % 2] for text in texts])
         encoder = TransformerEncoderTable(width=64, heads=2, layers=2, inner=64, dropout=dropout)
         config = ClassifierModel(family="classifier", pool=pool, encoder=encoder)  # type: ignore[arg-type]
-        feed = TextFeed([store], [1.0], TextCollator(12), 3, 128, 24, STATIC, pin=PINS)
+        feed = RowFeed([store], [1.0], TextCollator(12), 3, 128, 24, STATIC, pin=PINS)
         return build_classifier(config, VOCABULARY, 2), OneLabel(0.0), feed
 
     return work

@@ -18,7 +18,8 @@ from heedful.base.errors import Stopped, UserError
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import Constant
-from heedful.data.batches.pairs import PairBatch, PairFeed
+from heedful.data.batches.pairs import PairBatch, PairCollator
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.token_store import TokenStore
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
@@ -95,7 +96,7 @@ def trainer(
         objective or NextToken(0.1),
         build_optimizer(Adam(), model),
         build_learning_rate(Constant(kind="constant", lr=1e-2), 16, settings.steps),
-        PairFeed([corpus()], [1.0], seed=3, batch_tokens=batch_tokens),
+        RowFeed([corpus()], [1.0], PairCollator(), seed=3, batch_tokens=batch_tokens),
         torch.device("cpu"),
         settings,
         watcher,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -21,6 +22,8 @@ from heedful.data.tokenize.tokenizer import END
 @dataclass(frozen=True)
 class DocumentCollator:
     """Makes batches of documents as sentences. A document that is too long loses words of its sentences."""
+
+    noun: ClassVar = "text"
 
     max_length: int  # the most words of a document
     max_sentence: int  # the most words of a sentence: a longer one continues in another

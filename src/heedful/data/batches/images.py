@@ -1,8 +1,8 @@
 """Batches of images to classify, packed, of one size or of several."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Self
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -14,13 +14,11 @@ from heedful.base.packed import IGNORED, Images, Layout, Packed, runs_of
 from heedful.data.batch_layout import Lengths, StaticShape, layout_of
 from heedful.data.batches.labelled import LabelledBatch, labels_of
 from heedful.data.batches.texts import kept_pieces
-from heedful.data.collate import gather, places_of, rows_by_store
-from heedful.data.epochs.loader import RowFeed
+from heedful.data.collate import gather, marked_sequences, places_of, rows_by_store
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.images.encoded import channels_of, rows_of_pixels
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.tokenizer import BEGIN, END
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +38,8 @@ ImageQuestionBatch = LabelledBatch[AskedImages]
 @dataclass(frozen=True)
 class ImageCollator:
     """Makes batches of images for a network that reads patches of this size."""
+
+    noun: ClassVar = "image"
 
     patch: int  # pixels on each side
     class_token: bool
@@ -73,18 +73,6 @@ class ImageCollator:
         lengths = np.array([run.tokens(self.patch, self.class_token) for run in runs for _ in range(run.images)])
         layout = layout_of(lengths.astype(np.int64), int(lengths.max(initial=0)))
         return Images(_pixels(stores, indices, sizes, self.pin), layout, runs)
-
-
-class ImageFeed(RowFeed[ImageBatch]):
-    """Training images of one or several weighted stores."""
-
-    noun = "image"
-
-    def placed(self, static: StaticShape | None, pin: bool) -> Self:
-        """Return the feed for a device."""
-        assert isinstance(self.collator, ImageCollator)
-        pinned = replace(self.collator, pin=pin)
-        return replace(self, collator=pinned, static=static, pin=pin)  # type: ignore[arg-type]  # its rows are images
 
 
 def _sizes(stores: Sequence[TokenStore], indices: Indices) -> NDArray[np.int64]:
@@ -122,6 +110,8 @@ class ImageQuestionCollator:
     Its streams, besides those of the image: `words` of all questions, `lengths` of each of them, and `label`.
     """
 
+    noun: ClassVar = "image"
+
     images: ImageCollator
     max_length: int  # the most tokens of a question, markers included
     classes: int  # a greater number is an answer that is not among the classes
@@ -141,11 +131,8 @@ class ImageQuestionCollator:
         kept = self._kept(whole)
         lengths = kept + _MARKERS
         words, _ = gather(stores, "words", indices)
-        starts = np.cumsum(lengths) - lengths
-        values = np.full(lengths.sum(), END, np.int64)
-        values[starts] = BEGIN
+        layout, starts, values = marked_sequences(lengths, None, 1)
         values[places_of(starts + 1, kept)] = words[kept_pieces(whole, kept, "end")]
-        layout = layout_of(lengths, int(lengths.max()))
         owners = np.repeat(np.arange(len(indices)), asked)
         by_image = np.bincount(owners, lengths, len(indices)).astype(np.int64)
         inputs = AskedImages(
@@ -165,9 +152,3 @@ class ImageQuestionCollator:
             return torch.full((count,), IGNORED)
         labels, _ = gather(stores, "label", indices)
         return torch.from_numpy(np.where(labels < self.classes, labels, IGNORED))
-
-
-class ImageQuestionFeed(RowFeed[ImageQuestionBatch]):
-    """Training images, with their questions, of one or several weighted stores."""
-
-    noun = "image"

@@ -13,15 +13,14 @@ from torch import Tensor
 
 from heedful.base.packed import IGNORED, Packed
 from heedful.config.train.table import Masking
-from heedful.data.batch_layout import Lengths, StaticShape, layouts, most_sentences
+from heedful.data.batch_layout import Lengths, StaticShape, most_sentences
 from heedful.data.batches.masking import mask, most_chosen
 from heedful.data.batches.next_sentences import SentencePairs
 from heedful.data.batches.stretches import Cutting, Runs, SingleStretches, Spans, plan_spans
-from heedful.data.collate import places_of, rows_by_store
+from heedful.data.collate import marked_sequences, places_of, rows_by_store
 from heedful.data.epochs.plan import batches_by_length, generator, spread
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 
 # Any numbers, but always the same: they decide where masks are.
 _VALIDATION_SEED: Final = 0x6D61736B
@@ -97,11 +96,7 @@ class MaskedFeed:
     def _collate(self, spans: Spans) -> MaskedBatch:
         lengths = spans.lengths
         inputs, tokens = len(lengths), int(lengths.sum())
-        (layout,) = layouts([lengths], self.static, self.multiple)
-        starts = np.cumsum(lengths) - lengths
-        values = np.full(layout.tokens, PAD, np.int64)
-        values[:tokens] = END  # wherever no other token is put
-        values[starts] = BEGIN
+        layout, starts, values = marked_sequences(lengths, self.static, self.multiple)
         segments = np.zeros(layout.tokens, np.int64)
         maskable, begins = np.zeros(tokens, np.bool_), np.zeros(tokens, np.bool_)
         for number, (runs, first) in enumerate(_stretches(spans, starts)):

@@ -1,8 +1,8 @@
 """Batches of sentence pairs: packed source, packed decoder input, and the labels that the decoder predicts."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -10,10 +10,9 @@ from jaxtyping import Int
 from numpy.typing import NDArray
 from torch import Tensor
 
-from heedful.base.packed import IGNORED, Packed
+from heedful.base.packed import IGNORED, Layout, Packed
 from heedful.data.batch_layout import Lengths, StaticShape, layouts
 from heedful.data.collate import gather, lengths_of
-from heedful.data.epochs.loader import Collator, RowFeed
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
@@ -38,60 +37,47 @@ class PairBatch(Movable):
         return [row.tolist() for row in self.target.with_values(self.labels).split()[: self.sentences]]
 
 
-def collate(
-    stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
-) -> PairBatch:
-    """Make the batch of these sentences: ragged, filled up to a multiple of tokens, or of one static shape."""
-    source, source_lengths = gather(stores, "source", indices)
-    target, target_lengths = gather(stores, "target", indices)
-    source_lengths, target_lengths = source_lengths + 1, target_lengths + 1  # each side has one marker
-    source_layout, target_layout = layouts((source_lengths, target_lengths), static, multiple)
-    return PairBatch(
-        Packed(with_marker(source, source_lengths, source_layout.tokens, marker=END, at_end=True), source_layout),
-        Packed(with_marker(target, target_lengths, target_layout.tokens, marker=BEGIN, at_end=False), target_layout),
-        with_marker(target, target_lengths, target_layout.tokens, marker=END, at_end=True, rest=IGNORED),
-        sentences=len(indices),
-        source_tokens=int(source_lengths.sum()),
-        target_tokens=int(target_lengths.sum()),
-    )
-
-
 class PairCollator:
     """Makes batches of pairs as they are in their stores, each side with one marker."""
 
-    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
-        """Return the tokens of some pairs, markers included."""
-        return costs_of(stores, indices)
+    noun: ClassVar = "pair"
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts, Counts]:
+        """Return the tokens of both sides of some pairs, markers included."""
+        return lengths_of(stores, "source", indices) + 1, lengths_of(stores, "target", indices) + 1
 
     def batch(
         self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
     ) -> PairBatch:
         """Make the batch of these pairs: ragged, filled up to a multiple of tokens, or of one static shape."""
-        return collate(stores, indices, static, multiple)
+        source, source_lengths = gather(stores, "source", indices)
+        target, target_lengths = gather(stores, "target", indices)
+        source_lengths, target_lengths = source_lengths + 1, target_lengths + 1  # each side has one marker
+        source_layout, target_layout = layouts((source_lengths, target_lengths), static, multiple)
+        return PairBatch(
+            Packed(_with_marker(source, source_lengths, source_layout.tokens, marker=END, at_end=True), source_layout),
+            *next_token_side(target, target_lengths, target_layout),
+            sentences=len(indices),
+            source_tokens=int(source_lengths.sum()),
+            target_tokens=int(target_lengths.sum()),
+        )
 
 
-@dataclass(frozen=True, eq=False)
-class PairFeed(RowFeed[PairBatch]):
-    """Training pairs of one or several weighted stores."""
-
-    collator: Collator[PairBatch] = field(default=PairCollator(), init=False)
+collate = PairCollator().batch
 
 
 def pair_costs(stores: Sequence[TokenStore]) -> tuple[Counts, Counts]:
     """Return the tokens of every pair's source and target, markers included, counted through all stores."""
-    source, target = (
-        np.concatenate([store.lengths(stream) + 1 for store in stores]).astype(np.int32)
-        for stream in ("source", "target")
-    )
-    return source, target
+    return PairCollator().costs(stores, np.arange(sum(map(len, stores))))
 
 
-def costs_of(stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts, Counts]:
-    """Return the `pair_costs` of some pairs, looked up in the stores' files: memory does not grow with the stores."""
-    return lengths_of(stores, "source", indices) + 1, lengths_of(stores, "target", indices) + 1
+def next_token_side(pieces: NDArray[np.int64], lengths: Lengths, layout: Layout) -> tuple[Packed, Int[Tensor, "N"]]:
+    """Return the decoder inputs and the labels of sentences whose lengths count one marker."""
+    inputs = _with_marker(pieces, lengths, layout.tokens, marker=BEGIN, at_end=False)
+    return Packed(inputs, layout), _with_marker(pieces, lengths, layout.tokens, marker=END, at_end=True, rest=IGNORED)
 
 
-def with_marker(
+def _with_marker(
     pieces: NDArray[np.int64], lengths: Lengths, tokens: int, *, marker: int, at_end: bool, rest: int = PAD
 ) -> Int[Tensor, "N"]:
     """Put a marker at the end or the beginning of every sentence, and `rest` into the dummies after them."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import torch
@@ -11,13 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.base.packed import IGNORED, Packed
-from heedful.data.batch_layout import StaticShape, layouts
-from heedful.data.collate import gather, lengths_of, places_of
-from heedful.data.epochs.loader import RowFeed
+from heedful.data.batch_layout import StaticShape
+from heedful.data.collate import gather, lengths_of, marked_sequences, places_of
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 
 MARKERS: Final = 3  # <s> question </s> text </s>
 
@@ -43,6 +41,8 @@ class QuestionBatch(Movable):
 class QuestionCollator:
     """Makes batches of questions about windows, which were cut to fit when they were prepared."""
 
+    noun: ClassVar = "question"
+
     mark_matches: bool = False  # whether tokens of the text that are in the question too have a segment of their own
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
@@ -56,12 +56,8 @@ class QuestionCollator:
         questions, asked = gather(stores, "question", indices)
         texts, read = gather(stores, "text", indices)
         lengths = asked + read + MARKERS
-        (layout,) = layouts([lengths], static, multiple)
-        starts = np.cumsum(lengths) - lengths
+        layout, starts, values = marked_sequences(lengths, static, multiple)
         in_question, in_text = places_of(starts + 1, asked), places_of(starts + asked + 2, read)
-        values = np.full(layout.tokens, PAD, np.int64)
-        values[: lengths.sum()] = END  # wherever no piece is put
-        values[starts] = BEGIN
         values[in_question], values[in_text] = questions, texts
         segments = np.zeros(layout.tokens, np.int64)
         segments[places_of(starts + asked + 2, read + 1)] = 1
@@ -93,9 +89,3 @@ def _in_question(questions: Indices, asked: Indices, texts: Indices, read: Indic
     """Return which tokens of texts, end to end, occur in the question of their row."""
     rows = np.arange(len(asked)) << 32  # above every id
     return np.isin(texts + np.repeat(rows, read), questions + np.repeat(rows, asked))
-
-
-class QuestionFeed(RowFeed[QuestionBatch]):
-    """Training windows of one or several weighted stores."""
-
-    noun = "question"

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -11,13 +12,11 @@ from torch import Tensor
 
 from heedful.base.packed import IGNORED, Layout, Packed
 from heedful.data.batch_layout import StaticShape, layouts
-from heedful.data.collate import gather, lengths_of, places_of
-from heedful.data.epochs.loader import RowFeed
+from heedful.data.collate import gather, lengths_of, marked_sequences, places_of
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.movable import Movable
 from heedful.data.prepare.letters import pack_letters
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 
 _MARKERS = 2
 
@@ -47,6 +46,8 @@ class TaggedBatch(Movable):
 class TaggedCollator:
     """Makes batches of sentences of words; rows were cut to the longest length when they were tokenized."""
 
+    noun: ClassVar = "sentence"
+
     most_words: int | None = None  # words of the longest row, if it is known: a bound for static shapes
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
@@ -60,12 +61,8 @@ class TaggedCollator:
         pieces, piece_counts = gather(stores, "text", indices)
         sizes, word_counts = gather(stores, "words", indices)
         lengths = piece_counts + _MARKERS
-        (layout,) = layouts([lengths], static, multiple)
+        layout, starts, values = marked_sequences(lengths, static, multiple)
         (words,) = layouts([word_counts], self._of_words(static), multiple)
-        starts = np.cumsum(lengths) - lengths
-        values = np.full(layout.tokens, PAD, np.int64)
-        values[: lengths.sum()] = END  # wherever no piece is put
-        values[starts] = BEGIN
         values[places_of(starts + 1, piece_counts)] = pieces
         places = np.zeros(words.tokens, np.int64)
         # Before the first piece of a word there are those of the words before it, and two markers per sentence before.
@@ -107,9 +104,3 @@ class TaggedCollator:
         return StaticShape.around(
             static.tokens, static.max_sentences, min(static.bound, self.most_words or static.bound)
         )
-
-
-class TaggedFeed(RowFeed[TaggedBatch]):
-    """Training sentences of one or several weighted stores."""
-
-    noun = "sentence"

@@ -2,20 +2,19 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import ClassVar, Final, Literal
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from heedful.base.packed import Layout, Nested, Packed
-from heedful.data.batch_layout import Lengths, StaticShape, layouts
+from heedful.data.batch_layout import Lengths, StaticShape
 from heedful.data.batches.labelled import LabelledBatch, labels_of
-from heedful.data.collate import gather, lengths_of, places_of
-from heedful.data.epochs.loader import Collator, RowFeed
+from heedful.data.collate import gather, lengths_of, marked_sequences, places_of
+from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 
 Cut = Literal["end", "start", "middle"]
 
@@ -27,6 +26,8 @@ AnyTextCollator = Collator[TextBatch]
 @dataclass(frozen=True)
 class TextCollator:
     """Makes batches of texts, single or in pairs, each as one sequence."""
+
+    noun: ClassVar = "text"
 
     max_length: int  # the most tokens, markers included
     cut: Cut = "end"  # where a longer one loses tokens
@@ -48,11 +49,7 @@ class TextCollator:
         """Make the batch of these texts: ragged, filled up to a multiple of tokens, or of one static shape."""
         kept = self._kept(stores, indices)
         lengths = np.sum(kept, axis=0) + self.markers
-        (layout,) = layouts([lengths], static, multiple)
-        starts = np.cumsum(lengths) - lengths
-        values = np.full(layout.tokens, PAD, np.int64)
-        values[: lengths.sum()] = END  # wherever no piece is put
-        values[starts] = BEGIN
+        layout, starts, values = marked_sequences(lengths, static, multiple)
         segments = np.zeros(layout.tokens, np.int64)
         for number, (stream, count) in enumerate(zip(self._streams, kept, strict=True)):
             begins = starts + 1 + number * (kept[0] + 1)
@@ -75,12 +72,6 @@ class TextCollator:
             return [np.minimum(lengths[0], room)]
         first = np.minimum(lengths[0], np.maximum(room - lengths[1], room - room // 2))
         return [first, np.minimum(lengths[1], room - first)]
-
-
-class TextFeed(RowFeed[TextBatch]):
-    """Training texts of one or several weighted stores."""
-
-    noun = "text"
 
 
 # --- parts of a batch -------------------------------------------------------------------------------------------------
@@ -107,6 +98,8 @@ _MARKERS: Final = 2  # of each text
 class PairedTextCollator:
     """Makes batches of pairs whose texts are sequences of their own, in turns. Each is cut where it is too long."""
 
+    noun: ClassVar = "text"
+
     max_length: int  # the most tokens of a text, markers included
     cut: Cut = "end"
     classes: int = 0  # the number of classes where a pair has several labels, else 0
@@ -120,11 +113,8 @@ class PairedTextCollator:
     ) -> TextBatch:
         """Make the batch of these pairs: ragged, filled up to a multiple of tokens, or of one static shape."""
         lengths = self._lengths(stores, indices)
-        layout = _in_pairs(*layouts([lengths], static, multiple))
-        starts = np.cumsum(lengths) - lengths
-        values = np.full(layout.tokens, PAD, np.int64)
-        values[: lengths.sum()] = END  # wherever no piece is put
-        values[starts] = BEGIN
+        layout, starts, values = marked_sequences(lengths, static, multiple)
+        layout = _in_pairs(layout)
         for number, stream in enumerate(_STREAMS):
             kept = lengths[number::2] - _MARKERS
             pieces, whole = gather(stores, stream, indices)

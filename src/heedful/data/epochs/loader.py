@@ -9,9 +9,11 @@ from types import TracebackType
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_checkable
 
 from heedful.base.errors import UserError
-from heedful.data.batch_layout import StaticShape
+from heedful.config.recipe import Recipe
+from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.epochs.plan import Counts, Indices, plan
 from heedful.data.movable import Movable
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 
 Batch = TypeVar("Batch")
@@ -58,6 +60,8 @@ class MicroBatch(Generic[Batch]):
 class Collator(Protocol[MadeBatch]):
     """Turns rows of stores into a model's input."""
 
+    noun: ClassVar[str]  # what a row is, in messages
+
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Sequence[Counts]:
         """Return the tokens of some rows as they are read, markers included: one array per side."""
         ...
@@ -73,8 +77,6 @@ class Collator(Protocol[MadeBatch]):
 class RowFeed(Generic[RowBatch]):
     """Training rows of one or several weighted stores."""
 
-    noun: ClassVar[str] = "pair"  # what a row is, in messages
-
     stores: Sequence[TokenStore]
     weights: Sequence[float]
     collator: Collator[RowBatch]
@@ -84,6 +86,16 @@ class RowFeed(Generic[RowBatch]):
     static: StaticShape | None = None
     multiple: int = 1  # of tokens, where the shape is not static
     pin: bool = False
+
+    @classmethod
+    def of(cls, recipe: Recipe, prepared: Prepared, collator: Collator[RowBatch], shortest: int | None = None) -> Self:
+        """Return the feed of a run. Which rows share a batch does not depend on the device.
+
+        Batches of rows that are all shorter than `shortest` tokens leave some of the budget unused.
+        """
+        tokens, seed = recipe.data.batch_tokens, recipe.train.seed
+        most = None if shortest is None else max(1, tokens // shortest)
+        return cls(prepared.train, prepared.weights, collator, seed, tokens, most, multiple=CPU_MULTIPLE)
 
     def plan(self, epoch: int) -> Iterator[Indices]:
         """Return the micro-batches of an epoch, in order; the same ones whenever it is called."""
@@ -95,7 +107,7 @@ class RowFeed(Generic[RowBatch]):
             epoch=epoch,
             batch_tokens=self.batch_tokens,
             max_sentences=self.max_sentences,
-            noun=self.noun,
+            noun=self.collator.noun,
         )
 
     def batch(self, indices: Indices) -> RowBatch:
@@ -104,8 +116,10 @@ class RowFeed(Generic[RowBatch]):
         return made.pin_memory() if self.pin else made
 
     def placed(self, static: StaticShape | None, pin: bool) -> Self:
-        """Return the feed for a device."""
-        return replace(self, static=static, pin=pin)
+        """Return the feed for a device; a collator that can pin memory itself does so, without another copy."""
+        collator: Any = self.collator
+        pinning = replace(collator, pin=pin) if hasattr(collator, "pin") else collator
+        return replace(self, collator=pinning, static=static, pin=pin)
 
 
 class Loader(Generic[Batch]):

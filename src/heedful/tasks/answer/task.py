@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -11,9 +12,9 @@ from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.batches.questions import QuestionFeed
+from heedful.data.batch_layout import StaticShape
 from heedful.data.corpora.questions import Question, read_questions
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.text_form import TextForm
@@ -50,18 +51,9 @@ class AnswerTask(Task):
         """Make the objective that training minimises."""
         return AnswerEnds(recipe.label_smoothing)
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> QuestionFeed:
+    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
         """Make the training batches. Which windows share a batch does not depend on the device."""
-        data = recipe.data
-        return QuestionFeed(
-            prepared.train,
-            prepared.weights,
-            collator_of(recipe),
-            recipe.train.seed,
-            data.batch_tokens,
-            max(1, data.batch_tokens // SHORTEST_TEXT),
-            multiple=CPU_MULTIPLE,
-        )
+        return RowFeed.of(recipe, prepared, collator_of(recipe), SHORTEST_TEXT)
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""

@@ -3,22 +3,20 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
 from heedful.base.errors import counted
-from heedful.base.packed import IGNORED, Packed
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.batch_layout import StaticShape, layouts
 from heedful.data.batches.images import ImageCollator
-from heedful.data.batches.pairs import PairBatch, with_marker
+from heedful.data.batches.pairs import PairBatch, next_token_side
 from heedful.data.cache import Say
 from heedful.data.collate import gather, lengths_of, rows_by_store
-from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.images.reading import Captioned, read_captioned
 from heedful.data.prepare.images import CHUNK, image_rows
@@ -28,7 +26,6 @@ from heedful.data.prepare.streams import WHOLE_NUMBERS, Streams, Tokenized
 from heedful.data.text_form import TooLong
 from heedful.data.token_store import Ragged, StreamType, TokenStore, id_stream, id_type
 from heedful.data.tokenize.encoding import ID, ragged
-from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.data.tokenize.vocabularies import Vocabularies
 
 
@@ -125,6 +122,8 @@ class CaptionStream(Tokenized):
 class CaptionCollator:
     """Makes batches of captions with their images."""
 
+    noun: ClassVar = "caption"
+
     images: ImageCollator
 
     def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts, Counts]:
@@ -142,18 +141,11 @@ class CaptionCollator:
         (patches,) = self.images.costs(*_images(stores, indices))
         return PairBatch(
             self.images.images(*_images(stores, indices)),
-            Packed(with_marker(tokens, lengths, layout.tokens, marker=BEGIN, at_end=False), layout),
-            with_marker(tokens, lengths, layout.tokens, marker=END, at_end=True, rest=IGNORED),
+            *next_token_side(tokens, lengths, layout),
             sentences=len(indices),
             source_tokens=int(patches.sum()),
             target_tokens=int(lengths.sum()),
         )
-
-
-class CaptionFeed(RowFeed[PairBatch]):
-    """Training captions of one or several weighted stores."""
-
-    noun = "caption"
 
 
 def _images(stores: Sequence[TokenStore], indices: Indices) -> tuple[list[TokenStore], Indices]:

@@ -11,13 +11,14 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batches.images import ImageCollator
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.images.reading import read_captioned
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.networks import ImageCaptioner
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.tasks.caption.data import CaptionCollator, CaptionFeed, prepare_captions
+from heedful.tasks.caption.data import CaptionCollator, prepare_captions
 from heedful.tasks.caption.evaluation import CaptionEvaluation, evaluate_captions
 from heedful.tasks.caption.model import Captioner
 from heedful.tasks.caption.reinforce import RewardedCaptions
@@ -42,11 +43,9 @@ class CaptionTask(Task):
         kind = RewardedCaptions if model_of(recipe, CaptionerModel).decoder.choice == "reinforce" else Captions
         return kind(recipe.label_smoothing, Augmentation(**recipe.train.augmentation.model_dump()))
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> CaptionFeed:
+    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
         """Make the training batches. Which captions share a batch does not depend on the device."""
-        return CaptionFeed(
-            prepared.train, prepared.weights, collator_of(recipe), recipe.train.seed, recipe.data.batch_tokens
-        )
+        return RowFeed.of(recipe, prepared, collator_of(recipe))
 
     def validator(self, bundle: Bundle[ImageCaptioner], prepared: Prepared) -> CaptionValidator:
         """Make the validator that scores the model during training; the recipe's metric comes first."""

@@ -22,14 +22,14 @@ from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.batches.images import ImageCollator, ImageFeed, ImageQuestionCollator, ImageQuestionFeed
-from heedful.data.batches.texts import AnyTextCollator, TextFeed
+from heedful.data.batch_layout import StaticShape
+from heedful.data.batches.images import ImageCollator, ImageQuestionCollator
+from heedful.data.batches.texts import AnyTextCollator
 from heedful.data.collate import gather, lengths_of
 from heedful.data.corpora.formats.rows import labels_of
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, read_texts, text_of_line
-from heedful.data.epochs.loader import Collator
+from heedful.data.epochs.loader import Collator, RowFeed
 from heedful.data.epochs.plan import Indices, spread
 from heedful.data.images.reading import AskedImage, LabelledImage, read_asked_images, read_images
 from heedful.data.prepare.image_questions import prepare_image_questions
@@ -159,18 +159,9 @@ class ClassifyTask(AnyClassifyTask):
         """Return the collator that makes the model's input from the recipe's texts."""
         return text_collator(model_of(recipe, ClassifierModel), recipe.data, classes if _several(recipe) else 0)
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> TextFeed:
+    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
         """Make the training batches. Which texts share a batch does not depend on the device."""
-        data = recipe.data
-        return TextFeed(
-            prepared.train,
-            prepared.weights,
-            self.collator(recipe, len(prepared.vocabularies.labels)),
-            recipe.train.seed,
-            data.batch_tokens,
-            max(1, data.batch_tokens // SHORTEST_TEXT),
-            multiple=CPU_MULTIPLE,
-        )
+        return RowFeed.of(recipe, prepared, self.collator(recipe, len(prepared.vocabularies.labels)), SHORTEST_TEXT)
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
@@ -216,7 +207,6 @@ def _texts_of_files(classifier: TextClassifier, corpus: AlignedFiles) -> Iterato
 class AnyImageTask(AnyClassifyTask):
     """Chooses classes for what is seen; which images share a batch does not depend on the device."""
 
-    feed_class: ClassVar[type[ImageFeed | ImageQuestionFeed]]
     counted: ClassVar[str]  # what a batch has a number of, in words
     prepare_data: ClassVar[Callable[[Recipe, Callable[[str], None], Vocabularies | None], Prepared]]
 
@@ -233,10 +223,9 @@ class AnyImageTask(AnyClassifyTask):
         say(listed_classes(prepared).replace("classes", self.called, 1))
         return prepared
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> ImageFeed | ImageQuestionFeed:
+    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
         """Make the training batches."""
-        collator: Any = self.collator(recipe, len(prepared.vocabularies.labels))
-        return self.feed_class(prepared.train, prepared.weights, collator, recipe.train.seed, recipe.data.batch_tokens)
+        return RowFeed.of(recipe, prepared, self.collator(recipe, len(prepared.vocabularies.labels)))
 
 
 class ClassifyImagesTask(AnyImageTask):
@@ -244,7 +233,7 @@ class ClassifyImagesTask(AnyImageTask):
 
     rules: TaskRules = CLASSIFY_IMAGES
     model_type = ImageClassifier
-    noun, counted, feed_class, prepare_data = "image", "patches", ImageFeed, prepare_images
+    noun, counted, prepare_data = "image", "patches", prepare_images
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
         """Make the objective that training minimises."""
@@ -282,7 +271,7 @@ class AnswerImagesTask(AnyImageTask):
     rules: TaskRules = ANSWER_IMAGES
     model_type = ImageAnswerer
     doing, noun, called, counted = "answering", "question", "answers", "patches and words of questions"
-    feed_class, prepare_data = ImageQuestionFeed, prepare_image_questions
+    prepare_data = prepare_image_questions
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
         """Make the objective that training minimises."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -13,10 +13,11 @@ from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.batches.tagged import TaggedCollator, TaggedFeed
+from heedful.data.batch_layout import StaticShape
+from heedful.data.batches.tagged import TaggedCollator
 from heedful.data.collate import rows_by_owner
 from heedful.data.corpora.tagged import TaggedText, read_tagged
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import counts_of
@@ -56,19 +57,10 @@ class TagTask(Task):
         """Make the objective that training minimises."""
         return LabelSequences() if model_of(recipe, TaggerModel).crf else WordLabels(recipe.label_smoothing)
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> TaggedFeed:
+    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
         """Make the training batches. Which sentences share a batch does not depend on the device."""
-        tokens = recipe.data.batch_tokens
         most_words = max(int(store.lengths("words").max()) for store in prepared.train)
-        return TaggedFeed(
-            prepared.train,
-            prepared.weights,
-            TaggedCollator(most_words),
-            recipe.train.seed,
-            tokens,
-            max(1, tokens // _SHORTEST),
-            multiple=CPU_MULTIPLE,
-        )
+        return RowFeed.of(recipe, prepared, TaggedCollator(most_words), _SHORTEST)
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""

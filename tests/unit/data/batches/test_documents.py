@@ -13,7 +13,8 @@ from tests.shared.examples import examples
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED, Nested, Packed
 from heedful.data.batches.documents import DocumentCollator
-from heedful.data.batches.texts import Cut, TextBatch, TextFeed
+from heedful.data.batches.texts import Cut, TextBatch
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import END
@@ -130,7 +131,7 @@ def test_documents_without_a_word_stay_documents(documents: list[Document]) -> N
 
 def test_an_epoch_shows_every_document_once_within_the_budget() -> None:
     documents = [document_of([1 + i % 4] * (i % 5)) for i in range(40)]
-    feed = TextFeed([store_of(documents)], [1.0], DocumentCollator(12, 3), seed=1, batch_tokens=30)
+    feed = RowFeed([store_of(documents)], [1.0], DocumentCollator(12, 3), seed=1, batch_tokens=30)
     batches = [feed.batch(indices) for indices in feed.plan(0)]
     shown = [document for batch in batches for document in documents_of(batch)]
     assert sorted(shown) == sorted(read_by_hand(document, 12, 3, "end") for document in documents)
@@ -138,7 +139,7 @@ def test_an_epoch_shows_every_document_once_within_the_budget() -> None:
 
 
 def test_a_document_over_the_budget_is_refused_with_its_end_markers() -> None:
-    feed = TextFeed([store_of([document_of([1] * 20)])], [1.0], DocumentCollator(10, 3), seed=1, batch_tokens=19)
+    feed = RowFeed([store_of([document_of([1] * 20)])], [1.0], DocumentCollator(10, 3), seed=1, batch_tokens=19)
     with pytest.raises(UserError, match=r"^`data.batch_tokens` is 19, but a text in `data.train` needs 20 token"):
         next(feed.plan(0))
 

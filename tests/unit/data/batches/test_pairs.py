@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.pairs import PairBatch, collate, costs_of, pair_costs
+from heedful.data.batches.pairs import PairBatch, PairCollator, collate, pair_costs
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 
@@ -200,5 +200,5 @@ def test_costs_of_some_sentences_are_found_in_their_stores() -> None:
     ]
     source, target = pair_costs(stores)
     indices = np.array([48, 0, 39, 40, 39])
-    found = costs_of(stores, indices)
+    found = PairCollator().costs(stores, indices)
     assert (found[0].tolist(), found[1].tolist()) == (source[indices].tolist(), target[indices].tolist())

@@ -14,7 +14,8 @@ from tests.shared.examples import examples
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.texts import Cut, TextBatch, TextCollator, TextFeed
+from heedful.data.batches.texts import Cut, TextBatch, TextCollator
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
@@ -234,8 +235,8 @@ def test_several_stores_are_one_after_the_other(one: list[Row], two: list[Row], 
     assert collator.costs(stores, order)[0].tolist() == collator.costs(joined, order)[0].tolist()
 
 
-def feed_of(rows: list[Row], batch_tokens: int) -> TextFeed:
-    return TextFeed([store_of(rows)], [1.0], TextCollator(9), seed=1, batch_tokens=batch_tokens, max_sentences=3)
+def feed_of(rows: list[Row], batch_tokens: int) -> RowFeed[TextBatch]:
+    return RowFeed([store_of(rows)], [1.0], TextCollator(9), seed=1, batch_tokens=batch_tokens, max_sentences=3)
 
 
 def test_an_epoch_shows_every_text_once_within_the_budget_in_an_order_of_its_own() -> None:
@@ -254,7 +255,7 @@ def test_an_epoch_shows_every_text_once_within_the_budget_in_an_order_of_its_own
 def test_one_shape_holds_every_batch_of_a_plan() -> None:
     rows = [Row([5] * (i % 12), [], 0, []) for i in range(60)]
     shape = StaticShape.around(tokens=20, max_sentences=3, longest=9)
-    feed = TextFeed([store_of(rows)], [1.0], TextCollator(9), 1, 20, 3, static=shape)
+    feed = RowFeed([store_of(rows)], [1.0], TextCollator(9), 1, 20, 3, static=shape)
     shapes = {
         (layout.tokens, layout.sentences) for layout in (packed(feed.batch(each)).layout for each in feed.plan(0))
     }

@@ -7,9 +7,9 @@ import pytest
 
 from heedful.base.errors import UserError
 from heedful.config.tokenizer import Bpe, ByteBpe, Words
-from heedful.data.batches.pairs import PairBatch, PairFeed
+from heedful.data.batches.pairs import PairBatch, PairCollator
 from heedful.data.epochs.bpe_dropout import EpochStores, Merges, Redrawing, RedrawnFeed, Symbols, merge
-from heedful.data.epochs.loader import Loader
+from heedful.data.epochs.loader import Loader, RowFeed
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
@@ -116,7 +116,7 @@ def test_a_feed_serves_the_same_batches_from_any_point_of_any_epoch(tokenizer: T
 
     def feed() -> RedrawnFeed[PairBatch]:
         drawing = Redrawing(tokenizer, 0.3)
-        rows = PairFeed([store], [1.0], 3, 150, 8)
+        rows = RowFeed([store], [1.0], PairCollator(), 3, 150, 8)
         return RedrawnFeed(rows, EpochStores([store], {"source": drawing, "target": drawing}, 3, 60))
 
     with Loader(feed()) as loader:

@@ -9,8 +9,8 @@ from tests.shared.patience import PATIENCE
 
 from heedful.base.errors import UserError
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.pairs import PairBatch, PairFeed
-from heedful.data.epochs.loader import Loader, MicroBatch, TrainingFeed
+from heedful.data.batches.pairs import PairBatch, PairCollator
+from heedful.data.epochs.loader import Loader, MicroBatch, RowFeed, TrainingFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 
@@ -20,7 +20,7 @@ STORES = [
     TokenStore.of(source=SENTENCES[:40], target=SENTENCES[20:]),
     TokenStore.of(source=SENTENCES[:9], target=SENTENCES[9:18]),
 ]
-FEED = PairFeed(STORES, [1.0, 1.5], seed=5, batch_tokens=50)
+FEED = RowFeed(STORES, [1.0, 1.5], PairCollator(), seed=5, batch_tokens=50)
 
 
 class CountingFeed:
@@ -76,7 +76,7 @@ def test_a_start_behind_the_plan_is_refused() -> None:
 
 
 def test_an_epoch_shows_every_pair_of_every_store() -> None:
-    with Loader(PairFeed(STORES, [1.0, 1.0], seed=5, batch_tokens=50)) as loader:
+    with Loader(RowFeed(STORES, [1.0, 1.0], PairCollator(), seed=5, batch_tokens=50)) as loader:
         served = [next(loader)]
         while not served[-1].last:
             served.append(next(loader))
@@ -88,7 +88,7 @@ def test_an_epoch_shows_every_pair_of_every_store() -> None:
 
 def test_a_static_feed_has_one_shape() -> None:
     shape = StaticShape.around(tokens=50, max_sentences=6, longest=9)
-    ragged = PairFeed(STORES, [1.0, 1.0], seed=5, batch_tokens=50, max_sentences=shape.max_sentences)
+    ragged = RowFeed(STORES, [1.0, 1.0], PairCollator(), seed=5, batch_tokens=50, max_sentences=shape.max_sentences)
     feed = ragged.placed(shape, pin=False)
     assert isinstance(feed, TrainingFeed)
     assert (feed.static, ragged.static) == (shape, None)

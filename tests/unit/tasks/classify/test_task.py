@@ -123,7 +123,7 @@ def test_batches_keep_to_the_budget_and_to_a_number_of_texts(tokenizer: Tokenize
     assert max(batch.tokens for batch in batches) <= 96
     assert max(batch.sentences for batch in batches) == 3  # were they 32 tokens long, the budget would hold so many
     assert sum(batch.sentences for batch in batches) == 30
-    assert all(batch.inputs.layout.tokens % 64 == 0 for batch in batches)  # type: ignore[union-attr]
+    assert all(batch.inputs.layout.tokens % 64 == 0 for batch in batches)
 
 
 @pytest.mark.parametrize("encoder", ENCODERS)

@@ -12,7 +12,8 @@ from torch import nn
 
 from heedful.config.train.instruments import Instruments as Table
 from heedful.config.train.optimizers import Adam, Sgd
-from heedful.data.batches.pairs import PairBatch, PairFeed
+from heedful.data.batches.pairs import PairBatch, PairCollator
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.token_store import TokenStore
 from heedful.lab.gradients import gradients_over_time
 from heedful.models.from_recipe.encoder_only import build_classifier
@@ -40,9 +41,11 @@ VOCABULARY = 23
 CPU = torch.device("cpu")
 
 
-def feed() -> PairFeed:
+def feed() -> RowFeed[PairBatch]:
     rows = [[4 + (row * 7 + place) % 19 for place in range(3 + row % 5)] for row in range(30)]
-    return PairFeed([TokenStore.of(source=rows, target=[row[::-1] for row in rows])], [1.0], seed=3, batch_tokens=60)
+    return RowFeed(
+        [TokenStore.of(source=rows, target=[row[::-1] for row in rows])], [1.0], PairCollator(), seed=3, batch_tokens=60
+    )
 
 
 def network(family: str = "post-sinusoidal") -> nn.Module:

@@ -1,14 +1,15 @@
 """What tasks that map one sequence to another have in common: data, objective and batches of pairs."""
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import torch
 
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
-from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.batches.pairs import PairFeed
+from heedful.data.batch_layout import StaticShape
+from heedful.data.batches.pairs import PairCollator
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.prepare.pairs import prepare
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -30,13 +31,9 @@ class SequenceTask(Task):
         """Make the objective that training minimises."""
         return NextToken(recipe.label_smoothing)
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> PairFeed:
+    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
         """Make the training batches. Which sentences share a batch does not depend on the device."""
-        data = recipe.data
-        most = max(1, data.batch_tokens // _SHORTEST)
-        return PairFeed(
-            prepared.train, prepared.weights, recipe.train.seed, data.batch_tokens, most, multiple=CPU_MULTIPLE
-        )
+        return RowFeed.of(recipe, prepared, PairCollator(), _SHORTEST)
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
