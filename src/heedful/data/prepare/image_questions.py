@@ -6,6 +6,7 @@ A row is an image, with its streams, and the streams `words` of all questions ab
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from heedful.base.errors import UserError, counted, suggestion
@@ -19,7 +20,7 @@ from heedful.data.images.reading import AskedImage, ImageQuestion, read_asked_im
 from heedful.data.prepare.images import image_rows, image_streams
 from heedful.data.prepare.prepared import Preparation, Prepared
 from heedful.data.prepare.stores import Rows
-from heedful.data.prepare.streams import WHOLE_NUMBERS, LabelStream, Streams, Tokenized
+from heedful.data.prepare.streams import WHOLE_NUMBERS, LabelStream, Stream, Streams, Tokenized
 from heedful.data.prepare.texts import sort_labels
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, StreamType, id_stream
@@ -60,14 +61,9 @@ def prepare_image_questions(
             lambda rows: [[known.get(each.answer, len(known)) for each in asked.questions] for asked in rows],
             {"labels": labels, "version": _VERSION},
         )
-        return image_rows(
-            listed[corpus],
-            lambda asked: asked.image,
-            data.images,
-            channels,
-            [QuestionStream(tokenizer, work.form), answers],
-            facts=lambda store: facts,
-        )
+        further: list[Stream[AskedImage]] = [QuestionStream(tokenizer, work.form), answers]
+        shown = image_rows(listed[corpus], lambda asked: asked.image, data.images, channels, further)
+        return replace(shown, facts=lambda store: facts)
 
     return work.prepared(Vocabularies({"text": tokenizer}, labels), rows)
 

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Generic
+from typing import Final, Generic
 
 import numpy as np
 from numpy.typing import NDArray
@@ -72,15 +72,13 @@ def image_store(
     height, width = form.size or (0, 0)
     takes = len(images) * height * width * channels
     files = [image.source for image in images if isinstance(image.source, Path)]
+    rows = image_rows(images, _itself, form, channels, further)
     if len(files) < len(images) or takes <= form.cache_limit * _GIBIBYTE:
-        return work.store(corpus, image_rows(images, _itself, form, channels, further))
+        return work.store(corpus, rows)
     encoded = sum(path.stat().st_size for path in files) / _MEBIBYTE
-    rows = Rows(
-        noun="image",
-        read=lambda dropped: images,
+    rows = replace(
+        rows,
         streams=[FileStream(images, _itself, form, channels), *further],
-        chunk=CHUNK,
-        cache="pictures",
         work="reading",
         size=f": {counted(len(images), 'image')}, {encoded:,.0f} MiB in the cache; decoded they would take "
         f"{takes / _GIBIBYTE:,.1f} GiB, more than `data.images.cache_limit` ({form.cache_limit:g}), so they are "
@@ -100,20 +98,19 @@ def image_rows(
     form: ImageForm,
     channels: Channels,
     further: Sequence[Stream[Row]] = (),
-    **declared: Any,
 ) -> Rows[Row]:
-    """Return rows that have an image, decoded; `declared` is what else differs from those of a corpus of images."""
+    """Return rows that have an image, decoded; `further` streams have what else belongs to it."""
     takes = ""
     if form.size is not None:  # unknown while images keep their own sizes
         takes = f", {len(rows) * form.size[0] * form.size[1] * channels / _MEBIBYTE:,.0f} MiB in the cache"
     return Rows(
+        noun="image",
         read=lambda dropped: rows,
         streams=[ImageStream(rows, image, form, channels), *further],
         chunk=CHUNK,
         cache="pictures",
         work="decoding",
         size=f": {counted(len(rows), 'image')}{takes}",
-        **{"noun": "image", **declared},
     )
 
 

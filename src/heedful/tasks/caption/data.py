@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -50,10 +50,8 @@ def prepare_captions(
     )
 
     def store(corpus: AnyCorpus, training: bool) -> CaptionStore:
-        decoded = image_rows(
-            listed[corpus], lambda captioned: captioned.image, data.images, channels, facts=lambda store: []
-        )
-        images = work.store(corpus, decoded)
+        shown = image_rows(listed[corpus], lambda captioned: captioned.image, data.images, channels)
+        images = work.store(corpus, replace(shown, facts=lambda store: []))
         longest = data.max_length if training else None
         rows = Rows(
             noun="caption",
