@@ -38,7 +38,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.train.optimizers import AdamW
 from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Train, Validation
-from heedful.data.images.reading import LabelledImage
+from heedful.data.corpora.images import LabelledImage
 from heedful.data.prepare.images import SIZE, decode_all, image_streams, pixel_stream
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.streams import WHOLE_NUMBERS

@@ -34,7 +34,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.builtin.scenes import Scene
 from heedful.data.builtin.scenes_drawing import coverage
-from heedful.data.images.reading import read_captioned
+from heedful.data.corpora.images import read_captioned
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.caption.caption import Caption

@@ -31,7 +31,7 @@ from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.builtin.scenes import HELD_OUT
 from heedful.data.builtin.scenes_drawing import BACKGROUND
-from heedful.data.images.reading import AskedImage, ImageQuestion, read_asked_images
+from heedful.data.corpora.images import AskedImage, ImageQuestion, read_asked_images
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.classify.evaluation import ImageAnswerEvaluation

@@ -20,7 +20,7 @@ from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.images import ImageCollator
-from heedful.data.images.reading import read_images
+from heedful.data.corpora.images import read_images
 from heedful.data.prepare.images import image_streams
 from heedful.data.token_store import TokenStore
 from heedful.nn.layers.images.augmentation import Augmentation

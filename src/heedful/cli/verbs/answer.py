@@ -22,8 +22,8 @@ from heedful.cli.input import InputLines, as_one_text, open_inputs, standard_inp
 from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption
 from heedful.cli.output import check_output, line_progress, line_writer
 from heedful.data.corpora.formats.rows import json_object, text_field
+from heedful.data.corpora.images import AskedImage, LabelledImage, locate_image, make_image_question
 from heedful.data.corpora.questions import Question, make_question
-from heedful.data.images.reading import AskedImage, LabelledImage, locate_image, make_image_question
 
 if TYPE_CHECKING:
     from heedful.tasks.answer.answer import Answer

@@ -15,8 +15,8 @@ from heedful.config.model.images import ImageAnswererModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.cache import Say
+from heedful.data.corpora.images import AskedImage, ImageQuestion, read_asked_images
 from heedful.data.images.decoding import Pixels
-from heedful.data.images.reading import AskedImage, ImageQuestion, read_asked_images
 from heedful.data.prepare.images import image_rows, image_streams
 from heedful.data.prepare.prepared import Preparation, Prepared
 from heedful.data.prepare.stores import Rows

@@ -20,9 +20,9 @@ from heedful.config.model.images import ImageClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.cache import Say
+from heedful.data.corpora.images import LabelledImage, read_images
 from heedful.data.images.decoding import Channels, Pixels, fit_image
 from heedful.data.images.encoded import EncodedPixels, decode_in_form
-from heedful.data.images.reading import LabelledImage, read_images
 from heedful.data.prepare.prepared import Preparation, Prepared
 from heedful.data.prepare.stores import Rows
 from heedful.data.prepare.streams import LabelStream, Row, Stream, Streams

@@ -20,8 +20,8 @@ from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.formats.lines import locate
+from heedful.data.corpora.images import LabelledImage, images_in, read_asked_images, read_captioned, read_images
 from heedful.data.images.decoding import Channels, Size, is_image_name
-from heedful.data.images.reading import LabelledImage, images_in, read_asked_images, read_captioned, read_images
 from heedful.doctor.corpora.classes import SMALL, find_dominant_class, find_rare_classes, rare_classes
 from heedful.doctor.findings import Finding, FindingKind, Part, Severity, listed
 

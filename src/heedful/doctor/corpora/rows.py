@@ -11,11 +11,11 @@ from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
+from heedful.data.corpora.images import read_captioned
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions import read_questions
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
-from heedful.data.images.reading import read_captioned
 from heedful.data.text_form import TextForm
 from heedful.doctor.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, TREE_KINDS, FindingKind
 

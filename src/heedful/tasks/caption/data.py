@@ -17,8 +17,8 @@ from heedful.data.batches.images import ImageCollator
 from heedful.data.batches.pairs import PairBatch, next_token_side
 from heedful.data.cache import Say
 from heedful.data.collate import gather, lengths_of, rows_by_store
+from heedful.data.corpora.images import Captioned, read_captioned
 from heedful.data.epochs.plan import Counts, Indices
-from heedful.data.images.reading import Captioned, read_captioned
 from heedful.data.prepare.images import CHUNK, image_rows
 from heedful.data.prepare.prepared import Preparation, Prepared
 from heedful.data.prepare.stores import Rows

@@ -15,9 +15,9 @@ from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.batches.images import ImageCollator
+from heedful.data.corpora.images import Captioned, LabelledImage
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.images.decoding import Pixels
-from heedful.data.images.reading import Captioned, LabelledImage
 from heedful.data.prepare.images import image_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, TokenStore

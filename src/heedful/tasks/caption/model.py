@@ -15,10 +15,9 @@ from heedful.base.packed import Run
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.tables import model_of
 from heedful.data.batches.images import ImageCollator
+from heedful.data.corpora.images import AnyImage, Captioned, LabelledImage, image_of, is_one_image
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.images.decoding import Pixels
-from heedful.data.images.given import AnyImage, image_of, is_one_image
-from heedful.data.images.reading import Captioned, LabelledImage
 from heedful.data.prepare.images import decode_all, image_streams
 from heedful.data.token_store import TokenStore
 from heedful.decode.hypothesis import Hypothesis

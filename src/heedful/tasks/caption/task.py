@@ -11,8 +11,8 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batches.images import ImageCollator
+from heedful.data.corpora.images import read_captioned
 from heedful.data.epochs.loader import RowFeed
-from heedful.data.images.reading import read_captioned
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle

@@ -5,8 +5,8 @@ from functools import cached_property
 
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.data.batches.pairs import PairBatch
+from heedful.data.corpora.images import Captioned, read_captioned
 from heedful.data.epochs.plan import Indices, batches_by_length, spread
-from heedful.data.images.reading import Captioned, read_captioned
 from heedful.data.token_store import TokenStore
 from heedful.metrics.language.perplexity import likelihood
 from heedful.metrics.own_metrics import Metrics, score_outputs

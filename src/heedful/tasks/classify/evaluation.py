@@ -9,8 +9,8 @@ import numpy as np
 
 from heedful.base.columns import align_columns, one_column
 from heedful.base.errors import counted
+from heedful.data.corpora.images import ImageQuestion, LabelledImage
 from heedful.data.corpora.texts import Text
-from heedful.data.images.reading import ImageQuestion, LabelledImage
 from heedful.metrics.classification import ClassificationResult
 from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
 from heedful.tasks.classify.classification import Classification

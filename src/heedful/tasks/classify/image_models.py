@@ -10,10 +10,9 @@ from PIL import Image
 from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
 from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel
+from heedful.data.corpora.images import AnyImage, AskedImage, LabelledImage, is_one_image, make_image_question
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices
-from heedful.data.images.given import AnyImage, is_one_image
-from heedful.data.images.reading import AskedImage, LabelledImage, make_image_question
 from heedful.data.prepare.image_questions import asked_streams
 from heedful.data.prepare.images import class_numbers
 from heedful.data.text_form import TextForm

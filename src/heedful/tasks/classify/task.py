@@ -27,11 +27,11 @@ from heedful.data.batches.images import ImageCollator, ImageQuestionCollator
 from heedful.data.batches.texts import AnyTextCollator
 from heedful.data.collate import gather, lengths_of
 from heedful.data.corpora.formats.rows import labels_of
+from heedful.data.corpora.images import AskedImage, LabelledImage, read_asked_images, read_images
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, read_texts, text_of_line
 from heedful.data.epochs.loader import Collator, RowFeed
 from heedful.data.epochs.plan import Indices, spread
-from heedful.data.images.reading import AskedImage, LabelledImage, read_asked_images, read_images
 from heedful.data.prepare.image_questions import prepare_image_questions
 from heedful.data.prepare.images import prepare_images
 from heedful.data.prepare.prepared import Prepared

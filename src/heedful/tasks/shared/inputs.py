@@ -21,12 +21,11 @@ from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.images import ImageCollator, ImageQuestionCollator
 from heedful.data.batches.texts import AnyTextCollator, PairedTextCollator, TextCollator
 from heedful.data.collate import places_of
+from heedful.data.corpora.images import LabelledImage, image_of
 from heedful.data.corpora.texts import Text
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.images.decoding import Pixels
-from heedful.data.images.given import image_of
-from heedful.data.images.reading import LabelledImage
 from heedful.data.prepare.documents import document_of, document_store
 from heedful.data.prepare.images import decode_all, image_streams
 from heedful.data.text_form import TextForm

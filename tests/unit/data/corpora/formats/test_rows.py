@@ -7,9 +7,9 @@ import pytest
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import Csv, Jsonl, Tsv
+from heedful.data.corpora.images import read_images
 from heedful.data.corpora.questions import read_questions
 from heedful.data.corpora.texts import Text, read_texts
-from heedful.data.images.reading import read_images
 
 
 def test_a_text_has_a_number_from_a_column_or_a_field(tmp_path: Path) -> None:

@@ -3,8 +3,14 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import sha256
+from os import PathLike
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+from PIL import Image
+
+from heedful.base.arguments import check_path
 from heedful.base.errors import UserError, counted
 from heedful.base.files import read_bytes
 from heedful.config.corpora.any import AnyCorpus
@@ -17,7 +23,15 @@ from heedful.data.corpora.formats.lines import locate
 from heedful.data.corpora.formats.rows import Row, labels_of, read_rows
 from heedful.data.corpora.subsets import choose
 from heedful.data.images.arrays import as_images, as_labels, read_idx, read_npz
-from heedful.data.images.decoding import MAX_PIXELS, Channels, Pixels, convert_channels, is_image_name, read_image
+from heedful.data.images.decoding import (
+    MAX_PIXELS,
+    Channels,
+    Pixels,
+    convert_channels,
+    is_image_name,
+    pixels_of,
+    read_image,
+)
 from heedful.data.text_form import TextForm
 
 
@@ -258,3 +272,32 @@ def _chosen(images: Iterator[LabelledImage], corpus: AnyCorpus) -> Iterator[Labe
     """Yield the images of the corpus's `part` and `sample`."""
     assert isinstance(corpus, Subsets), f"{corpus.title} has no `part`"
     return choose(images, corpus, LabelledImage.content, "image")
+
+
+# --- images of a program ----------------------------------------------------------------------------------------------
+
+AnyImage = str | PathLike[str] | np.ndarray[Any, Any] | Image.Image
+
+
+def image_of(given: object, where: str, channels: Channels) -> LabelledImage:
+    """Return an image that a program gave; `where` names it in messages."""
+    match given:
+        case str() | PathLike():
+            path = check_path(where, given)
+            return LabelledImage(path, where=str(path))
+        case Image.Image():
+            return LabelledImage(pixels_of(given, channels), where=where)
+        case np.ndarray():
+            return LabelledImage(as_images(given[None], where)[0], where=where)
+        case _:
+            raise UserError(
+                f"{where} is {type(given).__name__}, but must be the path of a file, an array of pixels, or an image "
+                "of Pillow."
+            )
+
+
+def is_one_image(images: object) -> bool:
+    """Whether an argument is one image, and not several."""
+    if isinstance(images, np.ndarray):
+        return images.ndim < 3 or (images.ndim == 3 and images.shape[2] in (1, 3))
+    return isinstance(images, str | PathLike | Image.Image)

@@ -13,7 +13,7 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.batches.images import ImageCollator
 from heedful.data.builtin.scenes import scenes
-from heedful.data.images.reading import read_captioned
+from heedful.data.corpora.images import read_captioned
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.tasks.caption.data import CaptionCollator, CaptionStore, prepare_captions
 

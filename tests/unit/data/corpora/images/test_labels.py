@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.data.corpora.files import check_files
-from heedful.data.images.reading import read_images
+from heedful.data.corpora.images import read_images
 
 _CORPUS: TypeAdapter[Any] = TypeAdapter(AnyCorpus)
 DIGITS = np.random.default_rng(3).integers(0, 256, (6, 5, 4), dtype=np.uint8)
