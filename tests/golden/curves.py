@@ -92,12 +92,14 @@ def training(static: bool) -> Iterator[Callable[..., Path]]:
 
 def curve(case: Case, home: Path) -> Curve:
     """Train a case in an empty folder."""
+    from heedful.config.reading.load import load_recipe
+
     texts, recipe, run = home / "texts", home / "recipe.toml", home / "run"
     texts.mkdir()
     write_texts(texts)
     recipe.write_text("".join(f"{key} = {_toml(table)}\n" for key, table in case.recipe(texts).items()))
     with patch.dict(os.environ, {"HEEDFUL_CACHE": str(home / "cache")}), training(case.static) as train:
-        train(recipe, run, console=Console(file=StringIO()))
+        train(load_recipe(recipe), run, console=Console(file=StringIO()))
     lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
     losses = tuple(line["loss"] for line in lines if line["part"] == "train")
     assert len(losses) == UPDATES, f"{len(losses)} updates were recorded"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heedful.base.errors import alternatives, nearest
-from heedful.config.corpora.any import SPLITS, AnyCorpus
+from heedful.config.corpora.any import SPLITS
 from heedful.config.model.any import check_size
 from heedful.config.model.encoder_only import ClassifierModel, TaggerModel
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
@@ -18,31 +18,44 @@ from heedful.config.train.schedules import InverseSqrt, Noam, UntunedExponential
 def check_recipe(recipe: Tables, rules: TaskRules) -> None:
     """Refuse tables that do not fit together."""
     check_size(recipe.model)
-    _check_names(recipe)
-    _check_validation(recipe)
+    _check_splits(recipe)
     _check_warmup(recipe)
-    _check_averages(recipe)
-    _check_start(recipe)
+    if recipe.train.moving_average is not None and recipe.train.average is not None:
+        raise ValueError(
+            "`train.average` and `train.moving_average` are both set, but checkpoints hold the weights themselves: "
+            "leave one of them out"
+        )
+    if recipe.train.freeze is not None and not recipe.train.start_from:
+        raise ValueError("`train.freeze` freezes weights of `train.start_from`, which is not set: leave it out")
     said = recipe.model.model_fields_set if "model" in recipe.model_fields_set else set()
     if recipe.train.start_from and said != set(type(recipe.model).model_fields):
         return  # keys of [model] left out come from the start model: everything is checked again with them
-    _check_family(recipe, rules)
+    if recipe.model.family not in rules.families:
+        raise ValueError(
+            f'`task = "{rules.name}"` does not apply to `model.family = "{recipe.model.family}"`: use '
+            f"{alternatives(rules.families)}"
+        )
     _check_corpora(recipe, rules)
     _check_metric(recipe, rules)
     rules.check(recipe)
     check_remedies(recipe, rules)
-    _refuse_keys_of_others(recipe, rules)
+    for path in (path for other in TASKS.values() for path in other.own_keys if path not in rules.own_keys):
+        *tables, key = path.split(".")
+        section: Section = recipe
+        for table in tables:
+            section = getattr(section, table)
+        default = type(section).model_fields[key].get_default(call_default_factory=True)
+        if getattr(section, key) != default:
+            raise ValueError(f"`{path}` does not apply to {rules.learner}: leave it out")
 
 
-def _check_names(recipe: Tables) -> None:
+def _check_splits(recipe: Tables) -> None:
+    """Refuse corpora with the same name, and validations without data."""
     for split in SPLITS:
         names = [corpus.name or str(number) for number, corpus in enumerate(getattr(recipe.data, split), start=1)]
         twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
         if twice:
             raise ValueError(f"`data.{split}` has two corpora named `{twice}`: give each its own `name`")
-
-
-def _check_validation(recipe: Tables) -> None:
     train, valid = recipe.train, recipe.data.valid
     if train.average and train.average.best and not valid:
         raise ValueError(
@@ -50,14 +63,6 @@ def _check_validation(recipe: Tables) -> None:
         )
     if train.validation.metric != "loss" and not valid:
         raise ValueError(f'`train.validation.metric` is "{train.validation.metric}", which needs `data.valid`')
-
-
-def _check_averages(recipe: Tables) -> None:
-    if recipe.train.moving_average is not None and recipe.train.average is not None:
-        raise ValueError(
-            "`train.average` and `train.moving_average` are both set, but checkpoints hold the weights themselves: "
-            "leave one of them out"
-        )
 
 
 def _check_warmup(recipe: Tables) -> None:
@@ -80,34 +85,15 @@ def _check_warmup(recipe: Tables) -> None:
         )
 
 
-def _check_start(recipe: Tables) -> None:
-    if recipe.train.freeze is not None and not recipe.train.start_from:
-        raise ValueError("`train.freeze` freezes weights of `train.start_from`, which is not set: leave it out")
-
-
-def _check_family(recipe: Tables, rules: TaskRules) -> None:
-    if recipe.model.family not in rules.families:
-        raise ValueError(
-            f'`task = "{rules.name}"` does not apply to `model.family = "{recipe.model.family}"`: use '
-            f"{alternatives(rules.families)}"
-        )
-
-
 def _check_corpora(recipe: Tables, rules: TaskRules) -> None:
     what = "`task`" if recipe.task is not None else "`model.family`"
     for split in SPLITS:
         for corpus in getattr(recipe.data, split):
             if not rules.takes(corpus):
-                other = _task_for(corpus, recipe) if recipe.task is None else None
-                or_task = f', or `task = "{other}"` above all tables' if other else ""
+                learns = [each for each in TASKS.values() if recipe.model.family in each.families]
+                fits = [each.name for each in learns if recipe.task is None and each.takes(corpus)]
+                or_task = f', or `task = "{fits[0]}"` above all tables' if fits else ""
                 raise ValueError(f"`data.{split}` does not fit {what}: {rules.needs}{or_task}")
-
-
-def _task_for(corpus: AnyCorpus, recipe: Tables) -> str | None:
-    """Return the task of this family of models that learns from such a corpus, if there is one."""
-    return next(
-        (name for name, other in TASKS.items() if recipe.model.family in other.families and other.takes(corpus)), None
-    )
 
 
 def _check_metric(recipe: Tables, rules: TaskRules) -> None:
@@ -126,18 +112,6 @@ def _check_metric(recipe: Tables, rules: TaskRules) -> None:
     raise ValueError(f'`train.validation.metric` is "{metric}", which is not a metric: {meant}')
 
 
-def _refuse_keys_of_others(recipe: Tables, rules: TaskRules) -> None:
-    """Refuse keys that are set and apply to other tasks only."""
-    for path in (path for other in TASKS.values() for path in other.own_keys if path not in rules.own_keys):
-        *tables, key = path.split(".")
-        section: Section = recipe
-        for table in tables:
-            section = getattr(section, table)
-        default = type(section).model_fields[key].get_default(call_default_factory=True)
-        if getattr(section, key) != default:
-            raise ValueError(f"`{path}` does not apply to {rules.learner}: leave it out")
-
-
 _READ_WHOLE: Final = ("translate", "parse", "classify")  # tasks whose batches are whole texts
 
 
@@ -149,68 +123,44 @@ def carries_state(recipe: Tables) -> bool:
 
 def check_remedies(recipe: Tables, rules: TaskRules) -> None:
     """Refuse remedies that cannot do what they are for."""
-    if recipe.train.r_drop is not None:
-        _check_r_drop(recipe)
-    if recipe.train.distill is not None:
-        _check_distillation(recipe)
-    if recipe.train.initialization is not None:
-        _check_initialization(recipe)
-    if recipe.train.bpe_dropout:
-        _check_bpe_dropout(recipe, rules)
-
-
-def _check_r_drop(recipe: Tables) -> None:
-    if isinstance(recipe.model, TaggerModel) and recipe.model.crf:
+    train, model = recipe.train, recipe.model
+    set_ = [key for key in ("r_drop", "distill") if getattr(train, key) is not None]
+    if set_ and isinstance(model, TaggerModel) and model.crf:
         raise ValueError(
-            "`train.r_drop` compares the labels of single words, but `model.crf = true` predicts those of a sentence "
-            "together: leave one of them out"
+            f"`train.{set_[0]}` compares the labels of single words, but `model.crf = true` predicts those of a "
+            "sentence together: leave one of them out"
         )
-    if isinstance(recipe.model, LanguageModelTable) and carries_state(recipe):
+    if set_ and isinstance(model, LanguageModelTable) and carries_state(recipe):
+        reads = {"r_drop": "reads each batch twice", "distill": "has a teacher that reads single batches"}[set_[0]]
         raise ValueError(
-            "`train.r_drop` reads each batch twice, but a recurrent model with open borders carries its state from "
-            'batch to batch: leave it out, or set `data.borders = "closed"`'
+            f"`train.{set_[0]}` {reads}, but a recurrent model with open borders carries its state from batch to "
+            'batch: leave it out, or set `data.borders = "closed"`'
         )
-    if recipe.train.scheduled_sampling is not None:
+    if set_ and train.scheduled_sampling is not None:
+        compares = {
+            "r_drop": ("two passes over the same tokens", "in each"),
+            "distill": ("predictions from the same tokens", "for the model"),
+        }[set_[0]]
         raise ValueError(
-            "`train.r_drop` compares two passes over the same tokens, but `train.scheduled_sampling` draws others in "
-            "each: leave one of them out"
+            f"`train.{set_[0]}` compares {compares[0]}, but `train.scheduled_sampling` draws others {compares[1]}: "
+            "leave one of them out"
         )
-    if not any(_dropout(recipe.model)):
+    if train.r_drop is not None and not any(_dropout(model)):
         raise ValueError(
             "`train.r_drop` compares two passes with different dropout, but the model has none: set `model.dropout`, "
             "or leave it out"
         )
-
-
-def _check_initialization(recipe: Tables) -> None:
-    name, norm = recipe.train.initialization, getattr(recipe.model, "norm", "")
-    if norm == "tfixup" and name != "xavier":
-        raise ValueError(
-            f'`train.initialization = "{name}"` contradicts `model.norm = "tfixup"`, whose initial weights are scaled '
-            'from "xavier": leave one of them out'
-        )
-    if recipe.train.start_from:
-        raise ValueError("`train.initialization` draws weights that `train.start_from` replaces: leave one of them out")
-
-
-def _check_distillation(recipe: Tables) -> None:
-    if isinstance(recipe.model, TaggerModel) and recipe.model.crf:
-        raise ValueError(
-            "`train.distill` compares the labels of single words, but `model.crf = true` predicts those of a sentence "
-            "together: leave one of them out"
-        )
-    if isinstance(recipe.model, LanguageModelTable) and carries_state(recipe):
-        raise ValueError(
-            "`train.distill` has a teacher that reads single batches, but a recurrent model with open borders carries "
-            'its state from batch to batch: leave it out, or set `data.borders = "closed"`'
-        )
-    if recipe.train.scheduled_sampling is not None:
-        raise ValueError(
-            "`train.distill` compares predictions from the same tokens, but `train.scheduled_sampling` draws others "
-            "for the model: leave one of them out"
-        )
-    if recipe.train.auxiliary:
+    if train.distill is not None and train.auxiliary:
         raise ValueError("`train.distill` and `train.auxiliary` cannot be combined: leave one of them out")
+    if train.initialization is not None and train.initialization != "xavier" and getattr(model, "norm", "") == "tfixup":
+        raise ValueError(
+            f'`train.initialization = "{train.initialization}"` contradicts `model.norm = "tfixup"`, whose initial '
+            'weights are scaled from "xavier": leave one of them out'
+        )
+    if train.initialization is not None and train.start_from:
+        raise ValueError("`train.initialization` draws weights that `train.start_from` replaces: leave one of them out")
+    if train.bpe_dropout:
+        _check_bpe_dropout(recipe, rules)
 
 
 def _check_bpe_dropout(recipe: Tables, rules: TaskRules) -> None:

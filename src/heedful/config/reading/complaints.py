@@ -1,6 +1,6 @@
 """Error messages of a recipe: one line per error, all at once, each with its origin and its dotted path."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,15 +53,14 @@ class _Fault:
 
 def complaints(draft: Draft, error: ValidationError) -> list[str]:
     """Describe every error of a draft once, without those that only follow from another one."""
-    faults = list(_faults(draft, error))
-    unknown_kinds = {fault.path if fault.type == "union_tag_invalid" else fault.table for fault in _of_kind(faults)}
-    return list(dict.fromkeys(_line(draft, fault) for fault in faults if not _follows(fault, faults, unknown_kinds)))
-
-
-def _faults(draft: Draft, error: ValidationError) -> Iterator[_Fault]:
+    faults = []
     for entry in error.errors(include_url=False):
         place = locate(entry["loc"])
-        yield _Fault(entry["type"], place, _as_written(place.path, draft), entry["input"], entry.get("ctx", {}))
+        path = _as_written(place.path, draft)
+        faults.append(_Fault(entry["type"], place, path, entry["input"], entry.get("ctx", {})))
+    of_kind = [fault for fault in faults if _says_no_such_kind(fault)]
+    unknown_kinds = {fault.path if fault.type == "union_tag_invalid" else fault.table for fault in of_kind}
+    return list(dict.fromkeys(_line(draft, fault) for fault in faults if not _follows(fault, faults, unknown_kinds)))
 
 
 def _as_written(path: KeyPath, draft: Draft) -> KeyPath:
@@ -77,11 +76,6 @@ def _as_written(path: KeyPath, draft: Draft) -> KeyPath:
 
 
 # --- which errors are reported ------------------------------------------------------------------------------------
-
-
-def _of_kind(faults: Sequence[_Fault]) -> list[_Fault]:
-    """Select the errors about kinds that do not exist."""
-    return [fault for fault in faults if _says_no_such_kind(fault)]
 
 
 def _says_no_such_kind(fault: _Fault) -> bool:
@@ -106,30 +100,21 @@ def _follows(fault: _Fault, faults: Sequence[_Fault], unknown_kinds: set[KeyPath
 
 def _line(draft: Draft, fault: _Fault) -> str:
     if fault.type == "extra_forbidden":
-        mark = mark_of(fault.place.holder)
-        kind = f" of the {mark} {kind_of(fault.place.holder)}" if mark else ""
+        chosen = mark_of(fault.place.holder)
+        kind = f" of the {chosen} {kind_of(fault.place.holder)}" if chosen else ""
         return f"{draft.writer_of(fault.path)}: `{fault.dotted}` is not a key{kind}{_way_out(fault)}"
     if fault.type == "missing":
         return f"{draft.writer_of_table(fault.table)}: `{fault.dotted}` is missing: it must be {_needed(fault)}."
     if fault.type == "union_tag_invalid":
-        return _wrong_kind(draft, fault)
-    if fault.type == "value_error":
-        return _misfit(draft, fault)
+        mark = str(fault.context["discriminator"]).strip("'")
+        kinds = str(fault.context["expected_tags"]).replace("'", "")
+        writer = draft.writer_of((*fault.path, mark))
+        return f"{writer}: `{fault.dotted}.{mark}` is {_shown(fault.value[mark])}, but must be one of: {kinds}."
+    if fault.type == "value_error":  # of a validator of a whole table: its keys do not fit together
+        message = str(fault.context["error"])
+        table = f"in `{fault.dotted}`, " if fault.path else ""
+        return f"{draft.writer_of_misfit(fault.path, message)}: {table}{message}."
     return f"{draft.writer_of(fault.path)}: `{fault.dotted}` is {_shown(fault.value)}, but must be {_needed(fault)}."
-
-
-def _misfit(draft: Draft, fault: _Fault) -> str:
-    """Describe what a validator of a whole table found: keys that are valid one by one but do not fit together."""
-    message = str(fault.context["error"])
-    table = f"in `{fault.dotted}`, " if fault.path else ""
-    return f"{draft.writer_of_misfit(fault.path, message)}: {table}{message}."
-
-
-def _wrong_kind(draft: Draft, fault: _Fault) -> str:
-    mark = str(fault.context["discriminator"]).strip("'")
-    kinds = str(fault.context["expected_tags"]).replace("'", "")
-    writer = draft.writer_of((*fault.path, mark))
-    return f"{writer}: `{fault.dotted}.{mark}` is {_shown(fault.value[mark])}, but must be one of: {kinds}."
 
 
 def _needed(fault: _Fault) -> str:
@@ -144,7 +129,8 @@ def _way_out(fault: _Fault) -> str:
     """End the line of an unknown key: the key that was meant, here, in another kind, or in another table."""
     keys = _keys(fault.place)
     if fault.key in _forms(fault.place):
-        return f": a corpus has one form, and `{_form_of(fault.place)}` is set too. Leave one of them out."
+        form = next(key for key in (*FORMS, "source", "text") if key in fault.place.holder.model_fields)
+        return f": a corpus has one form, and `{form}` is set too. Leave one of them out."
     ours = our_key(fault.key)
     if ours and ours != fault.dotted:
         return f". Did you mean `{ours}`?"
@@ -169,11 +155,6 @@ def _forms(place: Place) -> list[str]:
     if len(place.siblings) < 2 or mark_of(place.holder):
         return []
     return [form for form, sibling in place.siblings.items() if form in sibling.model_fields]
-
-
-def _form_of(place: Place) -> str:
-    """Return the key that decides the form of a corpus."""
-    return next(key for key in (*FORMS, "source", "text") if key in place.holder.model_fields)
 
 
 def _shown(value: Any) -> str:

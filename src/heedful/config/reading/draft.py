@@ -56,7 +56,7 @@ class Draft:
             if _begins(path, override.path):
                 return override.label
         for name, values in self.files:
-            if _holds(values, path):
+            if reduce(item_of, path, values) is not None:
                 return name
         inside = [override.label for override in self.overrides if _begins(override.path, path)]
         return inside[-1] if inside else self.files[0][0]
@@ -83,7 +83,12 @@ def draft_of(label: str, values: Table, base: tuple[str, Table] | None = None) -
 
 def overlaid(base: Table, new: Table) -> dict[str, Any]:
     """Merge tables key by key; a table of another kind, or a corpus of another form, replaces the whole one."""
-    if _is_of_another_kind(base, new):
+    if _mark(new) is None:
+        names_files = any(isinstance(new.get(side), str) for side in _SIDES)
+        another_kind = names_files and _mark(base) in ("tsv", "builtin")
+    else:
+        another_kind = _mark(new) != _mark(base)
+    if another_kind:
         return dict(new)
     base = _without_other_length(base, new)
     both = {key: overlaid(base[key], new[key]) for key in base if _is_table(base[key]) and _is_table(new.get(key))}
@@ -151,7 +156,11 @@ def override_of(text: str) -> Override:
         raise UserError(f"{label}: must be a dotted key and a value, as in {example}.")
     if path == ("extends",):
         raise UserError(f"{label}: `extends` must be in the recipe's file.")
-    return Override(path, _value_of(value), label)
+    try:
+        parsed = tomllib.loads(f"value = {value}")
+    except (ValueError, RecursionError):
+        return Override(path, value.strip(), label)
+    return Override(path, parsed["value"] if parsed.keys() == {"value"} else value, label)
 
 
 def overrides_of(texts: Overrides) -> tuple[list[Override], list[str]]:
@@ -174,8 +183,12 @@ def with_overrides(draft: Draft, overrides: Sequence[Override]) -> tuple[Draft, 
     """Apply overrides in the order of their ranks; return the draft, and a line for each that cannot be applied."""
     values, applied, lines = draft.values, [], []
     for override in sorted(overrides, key=lambda override: override.rank):
+        label, depth = override.label, len(override.path)
+        if depth > MOST_LEVELS:
+            short = label if len(label) <= _LONGEST_LABEL else f"{label[:_LONGEST_LABEL]}…"
+            lines.append(f"{short}: a key has at most {MOST_LEVELS} parts, but this one has {depth:,}.")
+            continue
         try:
-            _check_depth(override)
             values = with_tables(_assigned(values, override, 0))
             applied.append(override)
         except UserError as error:
@@ -183,50 +196,27 @@ def with_overrides(draft: Draft, overrides: Sequence[Override]) -> tuple[Draft, 
     return replace(draft, values=with_kinds(values), overrides=applied), lines
 
 
-def _check_depth(override: Override) -> None:
-    if len(override.path) > MOST_LEVELS:
-        label = override.label if len(override.label) <= _LONGEST_LABEL else f"{override.label[:_LONGEST_LABEL]}…"
-        raise UserError(f"{label}: a key has at most {MOST_LEVELS} parts, but this one has {len(override.path):,}.")
-
-
-def _value_of(text: str) -> Any:
-    try:
-        parsed = tomllib.loads(f"value = {text}")
-    except (ValueError, RecursionError):
-        return text.strip()
-    return parsed["value"] if parsed.keys() == {"value"} else text
-
-
 def _assigned(holder: Any, override: Override, depth: int) -> Any:
     """Return a copy of a table or list in which the override's key has its value."""
     key, here = override.path[depth], ".".join(override.path[:depth])
-    if _is_table(holder) and key.isdecimal() and _takes_list(override.path[:depth]):
+    if _is_table(holder) and key.isdecimal() and is_list(locate(override.path[:depth]).annotation):
         holder = [holder]  # a single corpus may be written without a list
+    last = depth + 1 == len(override.path)
     if isinstance(holder, list):
-        return _assigned_in_list(holder, override, depth)
+        if not key.isdecimal():
+            rest = ".".join(override.path[depth:])
+            raise UserError(f"{override.label}: `{here}` is a list: name one of its items, as in {here}.0.{rest}.")
+        index = int(key)
+        if index >= len(holder):
+            raise UserError(f"{override.label}: `{here}` has no item {key}: it has {len(holder)}, counted from 0.")
+        item = override.value if last else _assigned(holder[index], override, depth + 1)
+        return [*holder[:index], item, *holder[index + 1 :]]
     if not _is_table(holder):
         raise UserError(f"{override.label}: `{here}` is a plain value and has no key `{key}`.")
-    if depth + 1 == len(override.path):
+    if last:
         new = {key: override.value}
         return overlaid(holder, new) if override.chooses else {**_without_other_length(holder, new), **new}
     return {**holder, key: _assigned(holder.get(key, {}), override, depth + 1)}
-
-
-def _assigned_in_list(items: list[Any], override: Override, depth: int) -> list[Any]:
-    key, here = override.path[depth], ".".join(override.path[:depth])
-    if not key.isdecimal():
-        rest = ".".join(override.path[depth:])
-        raise UserError(f"{override.label}: `{here}` is a list: name one of its items, as in {here}.0.{rest}.")
-    index = int(key)
-    if index >= len(items):
-        raise UserError(f"{override.label}: `{here}` has no item {key}: it has {len(items)}, counted from 0.")
-    last = depth + 1 == len(override.path)
-    item = override.value if last else _assigned(items[index], override, depth + 1)
-    return [*items[:index], item, *items[index + 1 :]]
-
-
-def _takes_list(path: tuple[str, ...]) -> bool:
-    return is_list(locate(path).annotation)
 
 
 # --- tables and paths ---------------------------------------------------------------------------------------------
@@ -241,13 +231,6 @@ def item_of(holder: Any, key: str | int) -> Any:
 
 def _is_table(value: Any) -> bool:
     return isinstance(value, Mapping)
-
-
-def _is_of_another_kind(base: Table, new: Table) -> bool:
-    if _mark(new) is None:
-        names_files = any(isinstance(new.get(side), str) for side in _SIDES)
-        return names_files and _mark(base) in ("tsv", "builtin")
-    return _mark(new) != _mark(base)
 
 
 def _without_other_length(base: Table, new: Table) -> Table:
@@ -270,7 +253,3 @@ def _same(left: KeyPath, right: KeyPath) -> bool:
 
 def _begins(path: KeyPath, beginning: KeyPath) -> bool:
     return _same(path[: len(beginning)], beginning)
-
-
-def _holds(values: Any, path: KeyPath) -> bool:
-    return reduce(item_of, path, values) is not None

@@ -44,9 +44,10 @@ def load_recipe(
     """
     draft, lines = _overridden(source, overrides)
     if corpora:
-        draft, _ = with_overrides(draft, [*draft.overrides, *overrides_of(_by_path(corpora))[0]])
-    given = source.given_rules if isinstance(source, Recipe) and rules is None else rules
-    return _checked(draft, lines, given)
+        given = {f"data.{split}": table for split, table in corpora.items()}
+        draft, _ = with_overrides(draft, [*draft.overrides, *overrides_of(given)[0]])
+    own = source.given_rules if isinstance(source, Recipe) and rules is None else rules
+    return _checked(draft, lines, own)
 
 
 def find_recipe_rules(source: RecipeSource, overrides: Overrides = (), rules: TaskRules | None = None) -> TaskRules:
@@ -64,29 +65,23 @@ def _rules_of(values: Mapping[str, Any], rules: TaskRules | None) -> TaskRules:
         return next(iter(TASKS.values()))  # the recipe is refused when it is checked
 
 
-def _by_path(corpora: Mapping[str, object]) -> dict[str, object]:
-    return {f"data.{split}": table for split, table in corpora.items()}
-
-
 def _overridden(source: RecipeSource, overrides: Overrides) -> tuple[Draft, list[str]]:
     """Return a recipe before it is checked, and a line for each override that cannot be applied."""
     parsed, unread = overrides_of(overrides)
-    draft, unapplied = with_overrides(_draft(source), parsed)
-    return draft, [*unread, *unapplied]
-
-
-def _draft(source: RecipeSource) -> Draft:
     if isinstance(source, Recipe):
-        return draft_of("the recipe", source.model_dump(mode="json", exclude_unset=True))
-    if isinstance(source, Mapping):
-        path, label, values = Path("recipe"), "the recipe", plain_values(source)
-    elif isinstance(source, str | PathLike):
-        path = find_recipe(fspath(source))
-        label, values = str(path), read_recipe_file(path)
+        draft = draft_of("the recipe", source.model_dump(mode="json", exclude_unset=True))
     else:
-        raise UserError(f"The recipe is {shortened(source)}, but must be a path, a dictionary or a `heedful.Recipe`.")
-    base = _base_of(path, values.pop("extends")) if "extends" in values else None
-    return draft_of(label, values, base)
+        if isinstance(source, Mapping):
+            path, label, values = Path("recipe"), "the recipe", plain_values(source)
+        elif isinstance(source, str | PathLike):
+            path = find_recipe(fspath(source))
+            label, values = str(path), read_recipe_file(path)
+        else:
+            what = f"The recipe is {shortened(source)}, but must be a path, a dictionary or a `heedful.Recipe`."
+            raise UserError(what)
+        draft = draft_of(label, values, _base_of(path, values.pop("extends")) if "extends" in values else None)
+    draft, unapplied = with_overrides(draft, parsed)
+    return draft, [*unread, *unapplied]
 
 
 def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
@@ -138,19 +133,13 @@ def _base_of(path: Path, extends: object) -> tuple[str, Table]:
     """Read the recipe that another one extends: a file next to it, or a shipped recipe."""
     if not isinstance(extends, str):
         raise UserError(f"{path}: `extends` must be a text in quotes: a file next to this one, or a shipped recipe.")
-    base = _base_file(path, extends)
+    sibling, shipped = path.parent / extends, shipped_recipes()
+    with files.user_faults(sibling):
+        base = sibling if sibling.is_file() else shipped.get(extends)
+    if base is None:
+        what = f"`extends` names `{extends}`, which is neither a file in {path.parent} nor a shipped recipe"
+        raise UserError(f"{path}: {what}.{suggestion(extends, list(shipped))}")
     values = read_recipe_file(base)
     if "extends" in values:
         raise UserError(f"{path}: `extends` names {base}, which extends another recipe: only one level is possible.")
     return str(base), values
-
-
-def _base_file(path: Path, extends: str) -> Path:
-    sibling, shipped = path.parent / extends, shipped_recipes()
-    with files.user_faults(sibling):
-        if sibling.is_file():
-            return sibling
-    if extends not in shipped:
-        what = f"`extends` names `{extends}`, which is neither a file in {path.parent} nor a shipped recipe"
-        raise UserError(f"{path}: {what}.{suggestion(extends, list(shipped))}")
-    return shipped[extends]

@@ -51,8 +51,9 @@ def _step(place: Place, piece: Key, tag: Key | None) -> tuple[Place, Key | None]
         if names is None or tag is None:
             return place, piece  # the name of a member of a union of plain values
         return Place((*place.path, piece), place.holder, place.siblings, get_args(names)[1], ()), None
-    if tag is None and piece in _tags(place.annotation):
-        return place, piece
+    options = _options(place.annotation)
+    if tag is None and len(options) > 1 and any(piece == _tag(option) for option in options):
+        return place, piece  # pydantic names the member of a union; where there is one member alone, it does not
     holder = members.get(str(tag)) or next(iter(members.values()))
     field = holder.model_fields.get(str(piece))
     annotation, metadata = (field.annotation, constraints_of(field)) if field else (None, [])
@@ -72,12 +73,6 @@ def _sections(options: tuple[Any, ...]) -> Sections:
 def has_plain_form(annotation: Any) -> bool:
     """Whether a value may be something other than a table or a list."""
     return not is_list(annotation) and any(not _is_section(_bare(option)) for option in _options(annotation))
-
-
-def _tags(annotation: Any) -> set[str]:
-    """Return the names by which pydantic tells the members of a union apart; none where there is one member alone."""
-    options = _options(annotation)
-    return set(map(_tag, options)) if len(options) > 1 else set()
 
 
 def tables_in(annotation: Any) -> Sections:
@@ -150,34 +145,20 @@ def must_be(annotation: Any, metadata: Sequence[Any] = (), bounds: Bounds = "usu
         return f"{must_be(get_args(bare)[0], bounds=bounds)}, or a list of them"
     if get_origin(bare) is dict:
         return f"a table of names, each with {must_be(get_args(bare)[1], bounds=bounds)}"
-    return _plain_in_words(bare, metadata, bounds)
-
-
-def _plain_in_words(bare: Any, metadata: Sequence[Any], bounds: Bounds) -> str:
     if bare is bool:
         return "true or false"
     if bare is int:
-        return f"a whole number{_joined_bounds(_whole_bounds(metadata, bounds))}"
+        above = [f"of at least {item.gt + 1:,}" for item in metadata if getattr(item, "gt", None) is not None]
+        least = [f"of at least {item.ge:,}" for item in metadata if getattr(item, "ge", None) is not None]
+        most = [f"of at most {item.le:,}" for item in metadata if getattr(item, "le", None) is not None]
+        whole = {"usual": above + least, "upper": most, "all": above + least + most}[bounds]
+        return " ".join(["a whole number", *([" and ".join(whole)] if whole else [])])
     if bare is float:
-        return f"a number{_joined_bounds(_bounds(metadata))}"
+        words = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
+        found = [(word, getattr(item, name, None)) for item in metadata for name, word in words.items()]
+        given = [f"{word} {bound}" for word, bound in found if bound is not None]
+        return " ".join(["a number", *([" and ".join(given)] if given else [])])
     return "a text in quotes"
-
-
-def _whole_bounds(metadata: Sequence[Any], bounds: Bounds) -> list[str]:
-    above = [f"of at least {item.gt + 1:,}" for item in metadata if getattr(item, "gt", None) is not None]
-    least = [f"of at least {item.ge:,}" for item in metadata if getattr(item, "ge", None) is not None]
-    most = [f"of at most {item.le:,}" for item in metadata if getattr(item, "le", None) is not None]
-    return {"usual": above + least, "upper": most, "all": above + least + most}[bounds]
-
-
-def _bounds(metadata: Sequence[Any]) -> list[str]:
-    words = {"gt": "above", "ge": "of at least", "lt": "below", "le": "of at most"}
-    found = [(word, getattr(item, name, None)) for item in metadata for name, word in words.items()]
-    return [f"{word} {bound}" for word, bound in found if bound is not None]
-
-
-def _joined_bounds(words: Sequence[str]) -> str:
-    return f" {' and '.join(words)}" if words else ""
 
 
 def _table_in_words(members: Sections) -> str:

@@ -38,7 +38,16 @@ def read_recipe_file(path: Path) -> dict[str, Any]:
         raise UserError(_too_deep(path)) from None
     except ValueError as error:
         raise UserError(_other_language(path, text) or _syntax_error(path, str(error))) from None
-    _check_levels(path, values)
+    level: list[Any] = [values]
+    for _ in range(MOST_LEVELS):  # what reads nested tables calls itself for each level
+        level = [
+            item
+            for holder in level
+            for item in (holder.values() if isinstance(holder, Mapping) else holder)
+            if isinstance(item, Mapping | list)
+        ]
+    if level:
+        raise UserError(_too_deep(path))
     return values
 
 
@@ -46,16 +55,12 @@ def _syntax_error(path: Path, message: str) -> str:
     """Move the position in tomllib's message from its end to its start."""
     reason, found, place = message.rpartition(" (at ")
     where = f"{path}, {place.removesuffix(')')}" if found else str(path)
-    reason = _in_plain_words(reason) if found else message
+    reason = reason if found else message
+    for pattern, plain in _PLAINER if found else ():
+        if matched := re.fullmatch(pattern, reason):
+            reason = re.sub(r"\[\((.+?),?\)\]", _dotted, matched.expand(plain))
+            break
     return f"{where}: this is not TOML: {reason[:1].lower()}{reason[1:]}."
-
-
-def _in_plain_words(reason: str) -> str:
-    for pattern, plain in _PLAINER:
-        matched = re.fullmatch(pattern, reason)
-        if matched:
-            return re.sub(r"\[\((.+?),?\)\]", _dotted, matched.expand(plain))
-    return reason
 
 
 def _dotted(keys: re.Match[str]) -> str:
@@ -74,20 +79,6 @@ def _other_language(path: Path, text: str) -> str | None:
     if path.suffix.lower() in (".yaml", ".yml") or _YAML.match(first):
         return f"{path}: this is YAML, but a recipe is TOML: `train:` and `steps: 9` are written [train] and steps = 9."
     return None
-
-
-def _check_levels(path: Path, values: Mapping[str, Any]) -> None:
-    """Refuse tables inside tables inside tables: what reads them calls itself for each level."""
-    level: list[Any] = [values]
-    for _ in range(MOST_LEVELS):
-        level = [
-            item
-            for holder in level
-            for item in (holder.values() if isinstance(holder, Mapping) else holder)
-            if isinstance(item, Mapping | list)
-        ]
-    if level:
-        raise UserError(_too_deep(path))
 
 
 def _too_deep(path: Path) -> str:

@@ -8,20 +8,24 @@ from heedful.base.files import user_faults
 
 def shipped_recipes() -> dict[str, Path]:
     """Return the shipped recipes, by name."""
-    return {path.stem: path for path in sorted(_folder().glob("*.toml"), key=lambda path: path.stem)}
+    package = Path(__file__).parents[2]
+    installed = package / "recipes"
+    folder = installed if installed.is_dir() else package.parents[1] / "recipes"
+    return {path.stem: path for path in sorted(folder.glob("*.toml"), key=lambda path: path.stem)}
 
 
 def shipped_recipe(name: str) -> Path:
     """Return the file of a shipped recipe."""
-    return _file_of(name, "not a shipped recipe")
+    shipped = shipped_recipes()
+    if name not in shipped:
+        raise UserError(f"`{name}` is not a shipped recipe.{suggestion(name, list(shipped))}")
+    return shipped[name]
 
 
 def find_recipe(path_or_name: str | Path) -> Path:
     """Return the file of a recipe, given as a path or as the name of a shipped recipe."""
     path = Path(path_or_name)
     with user_faults(path):
-        if path.is_file():
-            return path
         if path.exists():
             return path  # the reader of the file reports what is wrong with it
     name, shipped = path.name.removesuffix(".toml"), shipped_recipes()
@@ -31,7 +35,8 @@ def find_recipe(path_or_name: str | Path) -> Path:
     if name in shipped:
         raise UserError(f"{path}: no such file. A recipe of that name ships with Heedful: write `{name}`.")
     what = f"`{name}` is neither a file nor a shipped recipe." if is_name else f"{path}: no such file."
-    files = _recipes_beside(path)
+    with user_faults(path):
+        files = {other.stem: other for other in sorted(path.parent.glob("*.toml"))} if path.parent.is_dir() else {}
     near = nearest(path.stem, [*files, *(shipped if is_name else [])])
     if near:
         raise UserError(f"{what} Did you mean `{files.get(near, near)}`?")
@@ -43,22 +48,3 @@ def summary(path: Path) -> str:
     with path.open(encoding="utf-8") as lines:
         header = next((line for line in lines if line.startswith("#")), "")
     return header.lstrip("# ").partition("Run:")[0].strip()
-
-
-def _recipes_beside(path: Path) -> dict[str, Path]:
-    """Return the recipes in the folder of a path, by name."""
-    with user_faults(path):
-        return {other.stem: other for other in sorted(path.parent.glob("*.toml"))} if path.parent.is_dir() else {}
-
-
-def _file_of(name: str, otherwise: str) -> Path:
-    shipped = shipped_recipes()
-    if name not in shipped:
-        raise UserError(f"`{name}` is {otherwise}.{suggestion(name, list(shipped))}")
-    return shipped[name]
-
-
-def _folder() -> Path:
-    package = Path(__file__).parents[2]
-    installed = package / "recipes"
-    return installed if installed.is_dir() else package.parents[1] / "recipes"
