@@ -4,14 +4,12 @@ from typing import Final
 
 from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.roles import Roles
-from heedful.config.model.any import AnyModel
-from heedful.config.model.encoder_only import BertModel, ReaderModel
-from heedful.config.section import merge_tables
+from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
 from heedful.metrics.rows import compared_metrics, score_names, validation_metrics
 from heedful.tasks.answer.metrics import METRICS
-from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts
+from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts, on_bert
 
 
 def _check(recipe: Tables) -> None:
@@ -38,14 +36,6 @@ def _check(recipe: Tables) -> None:
                 )
 
 
-def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
-    """Return the reader with the start's encoder."""
-    assert isinstance(said, ReaderModel), f"{said.family} is not a reader"
-    assert isinstance(start, BertModel), f"{start.family} is not a masked language model"
-    own = said.encoder if "encoder" in said.model_fields_set else None
-    return said.model_copy(update={"encoder": merge_tables(start, own)})
-
-
 ANSWER: Final = TaskRules(
     name="answer",
     does="answers questions about texts",
@@ -60,7 +50,7 @@ ANSWER: Final = TaskRules(
     compared_by=compared_metrics(METRICS),
     scores=score_names(METRICS),
     own_keys=("data.stride",),
-    on_encoder_of=_on_encoder_of,
+    on_encoder_of=on_bert,
     evaluation_options=("threshold", "max_answer"),
     same_keys=("model.no_answer",),
     check=_check,

@@ -2,7 +2,10 @@
 
 from heedful.config.corpora.any import SPLITS
 from heedful.config.data import Data
+from heedful.config.model.any import AnyModel
+from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
 from heedful.config.model.images import AnyImageEncoder
+from heedful.config.section import merge_tables
 from heedful.config.tables import Tables
 
 
@@ -47,3 +50,11 @@ def check_patches(encoder: AnyImageEncoder, data: Data) -> None:
                 f"`data.batch_tokens` is {data.batch_tokens:,}, but an image of {size[0]} x {size[1]} pixels has "
                 f"{tokens:,} patches: raise it"
             )
+
+
+def on_bert(said: AnyModel, start: AnyModel) -> AnyModel:
+    """Return a tagger or a reader with the encoder of a start that is a masked language model."""
+    assert isinstance(said, TaggerModel | ReaderModel), f"{said.family} is neither a tagger nor a reader"
+    assert isinstance(start, BertModel), f"{start.family} is not a masked language model"
+    encoder = merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)
+    return said.model_copy(update={"encoder": encoder})

@@ -4,13 +4,11 @@ from typing import Final
 
 from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.roles import Roles
-from heedful.config.model.any import AnyModel
-from heedful.config.model.encoder_only import BertModel, TaggerModel
-from heedful.config.section import merge_tables
+from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
 from heedful.metrics.rows import compared_metrics, score_names, validation_metrics
-from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts
+from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts, on_bert
 from heedful.tasks.tag.metrics import METRICS
 
 
@@ -23,14 +21,6 @@ def _check(recipe: Tables) -> None:
     corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
     if any("second" in corpus.roles for corpus in corpora):
         raise ValueError("`second` makes pairs of texts, which a tagger does not read: leave it out")
-
-
-def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
-    """Return the tagger with the start's encoder."""
-    assert isinstance(said, TaggerModel), f"{said.family} is not a tagger"
-    assert isinstance(start, BertModel), f"{start.family} is not a masked language model"
-    encoder = merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)
-    return said.model_copy(update={"encoder": encoder})
 
 
 TAG: Final = TaskRules(
@@ -47,7 +37,7 @@ TAG: Final = TaskRules(
     scores=score_names(METRICS),
     labels=True,
     words=True,
-    on_encoder_of=_on_encoder_of,
+    on_encoder_of=on_bert,
     other_starts=("bert",),
     test_files="give --source and --target, words and their labels, separated by spaces",
     check=_check,
