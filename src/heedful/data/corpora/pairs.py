@@ -12,7 +12,7 @@ from heedful.data.builtin.dates import date_pairs
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.lines import TextFile, check_exists, read_lines
-from heedful.data.corpora.formats.rows import read_rows
+from heedful.data.corpora.formats.rows import read_columns, read_rows
 from heedful.data.corpora.trees import all_trees, tree_pair
 from heedful.data.text_form import TOO_LONG, TextForm
 
@@ -99,12 +99,19 @@ def _aligned_lines(source: TextFile, target: TextFile) -> Iterator[Pair]:
 
 def _pairs_of_rows(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Pair]:
     """Yield the pairs of each row; a field with several targets needs `variants`."""
+    if not isinstance(corpus, Jsonl):  # corpora of millions of pairs: without an object for each row
+        for _, values in read_columns(corpus, files_of(corpus, folder)[0], ("source", "target")):
+            yield (values[0], values[1]) if values else ("", "")
+        return
     for row in read_rows(corpus, folder):
         if row is None:
             yield "", ""
             continue
         source = row.text("source")
-        if isinstance(row.value("target"), list) and not corpus.variants:
+        if not isinstance(row.value("target"), list):
+            yield source, row.text("target")
+            continue
+        if not corpus.variants:
             raise UserError(
                 f"{row.where}: field `{corpus.target}` is a list, but must be text unless `variants` is true."
             )

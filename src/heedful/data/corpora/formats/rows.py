@@ -33,11 +33,16 @@ class Row(NamedTuple):
     def value(self, role: str) -> Any:
         """Return the value of a role."""
         place = self.places[role]
-        return self.values[place] if place in self.values else field_of(self.values, str(place), self.where)
+        try:
+            return self.values[place]
+        except KeyError:
+            return field_of(self.values, str(place), self.where)  # says that it is missing
 
     def text(self, role: str) -> str:
         """Return the text of a role."""
-        return self._as_text(role, self.value(role)) if self.json else self.value(role)
+        if not self.json:
+            return self.values[self.places[role]]  # type: ignore[return-value] # what a table holds is text
+        return self._as_text(role, self.value(role))
 
     def optional_text(self, role: str) -> str | None:
         """Return the text of a role that the corpus need not have."""
