@@ -33,7 +33,7 @@ from torch import nn
 from heedful.base.devices import choose_device
 from heedful.config.corpora.containers import ImageFolder
 from heedful.config.data import Data, ImageForm
-from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
+from heedful.config.model.images import ImageTransformerTable
 from heedful.config.recipe import Recipe
 from heedful.config.train.optimizers import AdamW
 from heedful.config.train.schedules import Constant

@@ -8,8 +8,9 @@ from tests.shared.covering import Options, covering
 from torch import nn
 
 from heedful.config.model.attention import AlignmentName, DistributionName
-from heedful.config.model.encoder_only import BertModel, ClassifierModel, TaggerModel
+from heedful.config.model.encoder_only import BertModel, TaggerModel
 from heedful.config.model.mixed import PairModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.nn.layers.residual import Residual
 
 _TINY: Options = {"width": 16, "heads": 2, "layers": 2, "inner": 24, "max_positions": 40}

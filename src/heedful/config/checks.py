@@ -6,8 +6,9 @@ from typing import Final
 from heedful.base.errors import alternatives, nearest
 from heedful.config.corpora.any import SPLITS
 from heedful.config.model.any import check_size
-from heedful.config.model.encoder_only import ClassifierModel, TaggerModel
+from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.section import Section
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules

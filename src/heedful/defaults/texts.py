@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.tables import Tables, model_of
 from heedful.data.corpora.texts import read_texts
 from heedful.defaults.facts import Row

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from heedful.base.errors import UserError
-from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
+from heedful.config.model.images import ImageTransformerTable
+from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.tables import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, overload
 
@@ -21,10 +22,11 @@ from torch import nn
 
 from heedful.base.errors import UserError, by_caller
 from heedful.base.files import read_bytes, read_json, write_bytes, write_json
+from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import Better, TaskRules
-from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.data.tokenize.vocabularies import Scale, Vocabularies
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import EncoderDecoder
 from heedful.models.own_parts import build_own_or_usual, handed_over
@@ -59,6 +61,7 @@ def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) 
         "heedful": __version__,
         "tokenizers": {name: tokenizer.fingerprint for name, tokenizer in vocabularies.files().items()},
         **({"labels": vocabularies.labels} if vocabularies.labels else {}),
+        **({"scale": vocabularies.scale._asdict()} if vocabularies.scale else {}),
         **({"network": own.network_name} if own.network else {}),
         **({"metrics": {name: rules.metrics[name] for name in rules.own_metrics}} if rules.own_metrics else {}),
         **({"defaults": recipe.followed.to_json()} if recipe.followed else {}),
@@ -175,9 +178,9 @@ def read_recipe(folder: Path, rules: TaskRules | None = None) -> Recipe:
 def read_description(folder: Path, rules: TaskRules | None = None) -> tuple[Recipe, Vocabularies]:
     """Read a bundle's recipe and vocabularies without its weights."""
     config, recipe = _config(folder), read_recipe(folder, rules)
-    labels = _labels(config, recipe, folder)
+    labels, scale = _labels(config, recipe, folder), _scale(config, recipe, folder)
     given = handed_over().tokenizers(recipe.rules)
-    vocabularies = Vocabularies.read(folder, recipe.rules.vocabularies, recipe.tokenizer.joint, labels, given)
+    vocabularies = Vocabularies.read(folder, recipe.rules.vocabularies, recipe.tokenizer.joint, labels, given, scale)
     stated = config.get("tokenizers")
     for name, tokenizer in vocabularies.files().items():
         if not isinstance(stated, dict) or stated.get(name) != tokenizer.fingerprint:
@@ -228,3 +231,18 @@ def _labels(config: Mapping[str, object], recipe: Recipe, folder: Path) -> tuple
             "of the model."
         )
     return tuple(labels)
+
+
+def _scale(config: Mapping[str, object], recipe: Recipe, folder: Path) -> Scale | None:
+    """Return the mean and the deviation of a regressor's numbers."""
+    if not isinstance(recipe.model, RegressorModel | ImageRegressorModel):
+        return None
+    scale = config.get("scale")
+    found = [scale.get(name) if isinstance(scale, dict) else None for name in Scale._fields]
+    numbers = [float(value) for value in found if isinstance(value, int | float) and isfinite(value)]
+    if len(numbers) < len(found) or numbers[1] <= 0:
+        raise UserError(
+            f"{folder / CONFIG}: `scale` must have the `mean` and the `deviation` of a regressor's numbers: restore it "
+            "from a copy of the model."
+        )
+    return Scale(*numbers)

@@ -1,6 +1,6 @@
 """Networks: compositions of encoders, decoders, pools and heads."""
 
-from typing import cast
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -12,6 +12,7 @@ from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.data.batches.windows import WindowBatch
 from heedful.data.tokenize.tokenizer import END
+from heedful.data.tokenize.vocabularies import Scale
 from heedful.models.heads import Hidden, MaskedHead, Pooler
 from heedful.models.hierarchical import Pooled
 from heedful.models.images import ImageAnswerer
@@ -113,7 +114,7 @@ class LanguageEncoder(nn.Module):
         return text.with_values(torch.where(text.values == END, marker_N, text.values))
 
 
-class Classifier(nn.Module):
+class PooledNetwork(nn.Module):
     """scores = W D(pool(encoder(x))) + b: any encoder, any pool, of a text, of the two of a pair, or of an image.
 
     A pooler, and then a hidden layer, may follow the pool.
@@ -132,14 +133,30 @@ class Classifier(nn.Module):
         return self.pooled.encoder
 
     def forward(self, inputs: Packed | Nested | Images) -> Float[Tensor, "B C"]:
-        """Score every class of each text or image."""
+        """Score each text or image."""
         return self.scores(self.encoder(inputs))
 
     def scores(self, encoded: Packed) -> Float[Tensor, "B C"]:
-        """Score every class of each encoded text."""
+        """Score each encoded text or image."""
         y_BE: Tensor = self.pooler(self.pooled.pool(encoded.values, encoded.layout))
         scores_BC: Tensor = self.output(self.drop(self.hidden(y_BE)))
         return scores_BC
+
+
+class Classifier(PooledNetwork):
+    """The scores of classes of a text, of a pair of texts, or of an image."""
+
+
+class Regressor(PooledNetwork):
+    """number = mean + deviation (w . D(pool(encoder(x))) + b), with the mean and the deviation of training numbers."""
+
+    def __init__(self, scale: Scale, pooled: Pooled, pooler: Pooler | None, dropout: float, *head: Any) -> None:
+        super().__init__(pooled, pooler, dropout, *head)
+        self.scale = scale
+
+    def scores(self, encoded: Packed) -> Float[Tensor, "B 1"]:
+        """Return the number of each encoded text or image."""
+        return self.scale.mean + self.scale.deviation * super().scores(encoded).float()
 
 
 class WordClassifier(nn.Module):
@@ -220,7 +237,7 @@ class MaskedModel(nn.Module):
         return scores_B2
 
 
-Network = EncoderDecoder | Classifier | ImageAnswerer | WordClassifier | SpanReader | MaskedModel | LanguageModel
+Network = EncoderDecoder | PooledNetwork | ImageAnswerer | WordClassifier | SpanReader | MaskedModel | LanguageModel
 
 
 def reader_of(network: nn.Module) -> nn.Module | None:

@@ -5,7 +5,8 @@ import torch
 from transformers import ViTConfig, ViTForImageClassification
 
 from heedful.base.packed import Images
-from heedful.config.model.images import ImageClassifierModel, ImageTransformerTable
+from heedful.config.model.images import ImageTransformerTable
+from heedful.config.model.pooled import ImageClassifierModel
 from heedful.interop.model_folder import CheckedWeights
 from heedful.interop.vit import vit_weights
 from heedful.models.from_recipe.images import build_image_classifier

@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.base.packed import Images, Run, runs_of
-from heedful.config.model.images import ImageClassifierModel
+from heedful.config.model.pooled import ImageClassifierModel
 from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier, set_precision
 from heedful.nn.layers.images.positions import LearnedGrid, SinusoidalGrid

@@ -7,12 +7,13 @@ import pytest
 
 from heedful.base.errors import UserError
 from heedful.config.model.attention import AttentionPoolTable, PoolName
-from heedful.config.model.encoder_only import BERT_PRESETS, BertModel, ClassifierModel
+from heedful.config.model.encoder_only import BERT_PRESETS, BertModel
 from heedful.config.model.encoders import (
     HierarchicalEncoderTable,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.model.transformer import TRANSFORMER_PRESETS
 from heedful.config.reading.describing.commented import commented_toml
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
@@ -281,7 +282,7 @@ def test_an_unknown_pool_is_refused_with_all_there_are() -> None:
 
 def test_a_bag_has_no_state_that_knows_the_whole_text() -> None:
     for pool in ("first", "last"):
-        message = rf'`pool` is "{pool}", but the state of a token in a bag knows its n-grams alone'
+        message = rf'`pool` is "{pool}", but the state of a token in a bag sees no context beyond its n-grams'
         with pytest.raises(ValueError, match=message):
             ClassifierModel.model_validate({"family": "classifier", "encoder": {"family": "bag"}, "pool": pool})
     assert ClassifierModel.model_validate({"family": "classifier", "encoder": {"family": "bag"}}).pooled_by == "mean"

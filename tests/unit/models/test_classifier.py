@@ -14,7 +14,8 @@ from torch import Tensor, nn
 from heedful.base.errors import UserError
 from heedful.base.packed import Layout, Packed
 from heedful.config.model.attention import PoolName
-from heedful.config.model.encoder_only import BertModel, ClassifierModel
+from heedful.config.model.encoder_only import BertModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.token_store import TokenStore

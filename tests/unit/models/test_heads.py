@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from heedful.base.packed import Layout, Packed
-from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
+from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
 from heedful.models.heads import Hidden, MaskedHead, Pooler

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextCollator
 from heedful.data.token_store import TokenStore

@@ -11,8 +11,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from heedful.config.model.encoder_only import BertModel, ClassifierModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.encoders import TransformerEncoderTable
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import Constant

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.base.packed import IGNORED, Packed
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.token_store import TokenStore

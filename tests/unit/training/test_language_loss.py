@@ -9,7 +9,7 @@ from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.batches.windows import PlannedWindows, collate_windows

@@ -4,7 +4,7 @@ from typing import Annotated, Final, assert_never
 
 from pydantic import Field
 
-from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
+from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
 from heedful.config.model.encoders import (
     BagEncoderTable,
     HierarchicalEncoderTable,
@@ -14,12 +14,20 @@ from heedful.config.model.encoders import (
 from heedful.config.model.images import (
     AnyImageEncoder,
     ImageAnswererModel,
-    ImageClassifierModel,
     ImageConvolutionsTable,
     ImageTransformerTable,
 )
 from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import CaptionerModel, MixedModel
+from heedful.config.model.pooled import (
+    ClassifierModel,
+    ImageClassifierModel,
+    ImageModel,
+    ImageRegressorModel,
+    PooledModel,
+    RegressorModel,
+    TextModel,
+)
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerBlocks, TransformerModel, TransformerStack
 
@@ -29,6 +37,8 @@ AnyModel = Annotated[
     | MixedModel
     | ClassifierModel
     | ImageClassifierModel
+    | RegressorModel
+    | ImageRegressorModel
     | CaptionerModel
     | ImageAnswererModel
     | TaggerModel
@@ -51,13 +61,13 @@ MOST_PARAMETERS: Final = 100_000_000_000  # more are refused before anything is 
 def text_encoder(model: AnyModel) -> AnyEncoder | None:
     """Return the table of the encoder that reads texts, on which another head can be put; None where there is none."""
     match model:
-        case ClassifierModel() | TaggerModel() | ReaderModel():
+        case TextModel() | TaggerModel() | ReaderModel():
             return model.encoder
         case BertModel() | LanguageModelTable():
             return model
         case TransformerModel() | RecurrentModel() | MixedModel() | CaptionerModel():
             return None
-        case ImageClassifierModel() | ImageAnswererModel():
+        case ImageModel() | ImageAnswererModel():
             return None
         case _:
             assert_never(model)
@@ -110,7 +120,7 @@ def least_parameters(
             return least_parameters(model.encoder) + layers * model.decoder.width**2
         case LanguageModelTable():
             return least_parameters(model.decoder)
-        case ClassifierModel() | TaggerModel() | ReaderModel() | ImageClassifierModel():
+        case PooledModel() | TaggerModel() | ReaderModel():
             return least_parameters(model.encoder)
         case ImageAnswererModel():
             return least_parameters(model.encoder) + least_parameters(model.question)

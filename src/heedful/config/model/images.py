@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES, AnyPool
+from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES
 from heedful.config.model.encoders import OnEncoder, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.config.model.transformer import NormName, TransformerBlocks, filled
 from heedful.config.section import Layers, Section, Share, Width
@@ -117,41 +117,6 @@ class ImageConvolutionsTable(Section):
 
 
 AnyImageEncoder = ImageTransformerTable | ImageConvolutionsTable
-
-
-class ImageClassifierModel(OnEncoder, Section):
-    """An encoder of images, a pool that reduces its output to one vector, and a linear map to classes."""
-
-    family: Literal["image_classifier"]
-    encoder: Annotated[AnyImageEncoder, Field(discriminator="family")] = ImageTransformerTable()
-    """Family and shape of the encoder."""
-    pool: AnyPool | None = None
-    """Function from the states of patches to one vector: a name, or a table of attention with a learned query.
-
-    By default "first", the state of the class token, if the encoder has one; otherwise "mean".
-    """
-    labels: Literal["one", "several"] = "one"
-    """Whether an image has exactly one label, or any number of them."""
-    dropout: Share = 0.0
-    """Dropout before the linear map."""
-    head_hidden: Width | None = None
-    """Width of a hidden layer with a ReLU before the linear map, with dropout before and after it; by default none."""
-
-    @property
-    def pooled_by(self) -> AnyPool:
-        """Name or table of the pool, by default the usual one of the encoder."""
-        return self.pool or ("first" if self.encoder.class_token else "mean")
-
-    @model_validator(mode="after")
-    def _pool_fits_images(self) -> Self:
-        if self.pool == "first" and not self.encoder.class_token:
-            raise ValueError(
-                '`pool` is "first", the state of the class token, but there is none: leave it out, or use "mean" '
-                'or "max"'
-            )
-        if getattr(self.pool, "alignment", "") in SEVERAL_PLACES:
-            raise ValueError('`pool.alignment = "area"` scores adjacent words, not patches: choose another')
-        return self
 
 
 class ImageAnswererModel(OnEncoder, Section):

@@ -16,7 +16,7 @@ from heedful.base.errors import UserError, counted, suggestion
 from heedful.base.files import read_bytes
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.data import ImageForm
-from heedful.config.model.images import ImageClassifierModel
+from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.cache import Say

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from heedful.base.files import read_bytes
 from heedful.data.tokenize.own_tokenizer import AnyOwnTokenizer, read_tokenizer
@@ -12,9 +12,16 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 _ONE_FILE: Final = "tokenizer.json"
 
 
+class Scale(NamedTuple):
+    """The mean of the numbers of training rows, and their standard deviation: the units that a regressor learns in."""
+
+    mean: float
+    deviation: float
+
+
 @dataclass(frozen=True, eq=False)
 class Vocabularies:
-    """Tokenizers by name, possibly none, and the names of classes.
+    """Tokenizers by name, possibly none, and the names of classes or the scale of numbers.
 
     Translators have the names "source" and "target", with one object under both where the vocabulary is joint; models
     that read texts have "text".
@@ -22,6 +29,7 @@ class Vocabularies:
 
     tokenizers: Mapping[str, Tokenizer] = field(default_factory=dict)
     labels: tuple[str, ...] = ()  # the classes of a classifier, in the order of its scores
+    scale: Scale | None = None  # of the numbers of a regressor
 
     @classmethod
     def read(
@@ -31,6 +39,7 @@ class Vocabularies:
         joint: bool,
         labels: tuple[str, ...] = (),
         given: Mapping[str, AnyOwnTokenizer] | None = None,
+        scale: Scale | None = None,
     ) -> "Vocabularies":
         """Read the tokenizers of these names from a folder; `joint` says that they share one.
 
@@ -41,8 +50,8 @@ class Vocabularies:
             return read_tokenizer(read_bytes(folder / file), str(folder / file), (given or {}).get(name))
 
         if names and (joint or len(names) == 1):
-            return cls(dict.fromkeys(names, tokenizer(_ONE_FILE, names[0])), labels)
-        return cls({name: tokenizer(_file_of(name), name) for name in names}, labels)
+            return cls(dict.fromkeys(names, tokenizer(_ONE_FILE, names[0])), labels, scale)
+        return cls({name: tokenizer(_file_of(name), name) for name in names}, labels, scale)
 
     def __getitem__(self, name: str) -> Tokenizer:
         return self.tokenizers[name]

@@ -15,8 +15,9 @@ from heedful.base.cores import usable_cores
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.containers import ImageFolder
-from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel
+from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.mixed import CaptionerModel
+from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.formats.lines import locate

@@ -16,8 +16,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from heedful.config.model.any import AnyModel
-from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
+from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
 from heedful.config.model.encoders import RecurrentLettersTable, TransformerEncoderTable
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.data.epochs.loader import TrainingFeed

@@ -1,7 +1,7 @@
 """From a recipe's [model] table to a network that reads one sequence: classifiers, taggers, readers, masked models."""
 
-from collections.abc import Sequence
-from typing import Any, Final, assert_never
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar, assert_never
 
 import torch
 from torch import Tensor, nn
@@ -9,15 +9,15 @@ from torch import Tensor, nn
 from heedful.base.label_schemes import allowed_transitions, scheme_of
 from heedful.config.model.any import AnyEncoder
 from heedful.config.model.attention import AnyPool
-from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
+from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
 from heedful.config.model.encoders import (
     BagEncoderTable,
     HierarchicalEncoderTable,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
-from heedful.config.model.images import ImageClassifierModel
 from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.pooled import ClassifierModel, PooledModel, TextModel
 from heedful.models.from_recipe.attention import build_alignment, build_distance, build_distribution
 from heedful.models.from_recipe.depth import scale_initial_weights
 from heedful.models.from_recipe.language import init_language, language_decoder
@@ -37,17 +37,23 @@ from heedful.nn.layers.ngrams import NgramBag
 from heedful.nn.layers.pooling import POOLS, Pool
 
 _SMALL: Final = 0.02
+Kind = TypeVar("Kind", bound=nn.Module)
 
 
 def build_classifier(config: ClassifierModel, vocabulary: int, classes: int) -> Classifier:
     """Make a classifier with new weights, drawn from torch's global generator."""
+    return build_pooled(config, vocabulary, classes, Classifier)
+
+
+def build_pooled(config: TextModel, vocabulary: int, scores: int, network: Callable[..., Kind]) -> Kind:
+    """Make a network that reads texts and gives each this number of scores, with new weights."""
     table, width = config.encoder, config.encoder.memory_width
     weight = make_table(vocabulary, table.embedding_width)
     encoder, pool = _encoder(table, weight), _pool(config, width)
     pooled_width = PairPool.vectors * width if config.joins_after_reading else width
     pooler, head_width = (Pooler(width, pooled_width), width) if config.pooler else (None, pooled_width)
-    head = build_head(config, head_width, classes)
-    model = Classifier(Pooled(encoder, pool), pooler, config.dropout, *head)
+    head = build_head(config, head_width, scores)
+    model = network(Pooled(encoder, pool), pooler, config.dropout, *head)
     _initialize(model, table)
     return model
 
@@ -81,7 +87,7 @@ def build_reader(config: ReaderModel, vocabulary: int) -> SpanReader:
 
 
 def build_head(
-    config: ClassifierModel | ImageClassifierModel | TaggerModel | ReaderModel, width: int, scores: int
+    config: PooledModel | TaggerModel | ReaderModel, width: int, scores: int
 ) -> tuple[Linear, Hidden | None]:
     """Make the linear map from vectors of this width to scores, and the hidden layer before it, if there is one."""
     inner = config.head_hidden
@@ -100,7 +106,7 @@ def build_masked_model(config: BertModel, vocabulary: int) -> MaskedModel:
     return model
 
 
-def _pool(config: ClassifierModel, width: int) -> Pool:
+def _pool(config: TextModel, width: int) -> Pool:
     """Make the pool of a text, or the co-attention of a pair."""
     if config.joins_after_reading:
         return PairPool(COATTENTIONS[config.join](width, width))

@@ -1,5 +1,6 @@
 """From a recipe's [model] table to a network that reads images."""
 
+from collections.abc import Callable
 from typing import assert_never
 
 import torch
@@ -9,12 +10,12 @@ from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEnco
 from heedful.config.model.images import (
     AnyImageEncoder,
     ImageAnswererModel,
-    ImageClassifierModel,
     ImageConvolutionsTable,
     ImageTransformerTable,
 )
+from heedful.config.model.pooled import ImageClassifierModel, ImageModel
 from heedful.models.from_recipe.depth import scale_initial_weights
-from heedful.models.from_recipe.encoder_only import build_head, build_pool
+from heedful.models.from_recipe.encoder_only import Kind, build_head, build_pool
 from heedful.models.from_recipe.recurrent import lone_encoder
 from heedful.models.from_recipe.transformer import (
     encoder_blocks,
@@ -38,10 +39,15 @@ from heedful.nn.layers.linear import Linear
 
 def build_image_classifier(config: ImageClassifierModel, classes: int) -> Classifier:
     """Make a classifier of images with new weights, drawn from torch's global generator."""
-    width = config.encoder.memory_width
-    pooled = Pooled(image_encoder(config.encoder), build_pool(config.pooled_by, width))
-    model = Classifier(pooled, None, config.dropout, *build_head(config, width, classes))
-    init_images(model, config.encoder)
+    return build_pooled_images(config, classes, Classifier)
+
+
+def build_pooled_images(config: ImageModel, scores: int, network: Callable[..., Kind]) -> Kind:
+    """Make a network that reads images and gives each this number of scores, with new weights."""
+    table, width = config.encoder, config.encoder.memory_width
+    pooled = Pooled(image_encoder(table), build_pool(config.pooled_by, width))
+    model = network(pooled, None, config.dropout, *build_head(config, width, scores))
+    init_images(model, table)
     scale_initial_weights(model)
     return model
 

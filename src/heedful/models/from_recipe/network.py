@@ -1,5 +1,6 @@
 """From a recipe's [model] table to its network."""
 
+from functools import partial
 from typing import assert_never
 
 import torch
@@ -7,19 +8,27 @@ from jaxtyping import Bool
 from torch import Tensor, nn
 
 from heedful.config.model.any import AnyModel
-from heedful.config.model.encoder_only import BertModel, ClassifierModel, ReaderModel, TaggerModel
-from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel
+from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
+from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.mixed import CaptionerModel, MixedModel, PairModel
+from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel, ImageRegressorModel, RegressorModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.from_recipe.depth import scale_embeddings, scale_initial_weights
-from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
+from heedful.models.from_recipe.encoder_only import (
+    build_classifier,
+    build_masked_model,
+    build_pooled,
+    build_reader,
+    build_tagger,
+)
 from heedful.models.from_recipe.images import (
     build_image_answerer,
     build_image_classifier,
+    build_pooled_images,
     image_encoder,
     init_images,
 )
@@ -27,7 +36,7 @@ from heedful.models.from_recipe.language import build_language_model
 from heedful.models.from_recipe.recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.from_recipe.transformer import transformer_decoder, transformer_encoder
 from heedful.models.from_recipe.word_ends import WordEnds, word_ends
-from heedful.models.networks import EncoderDecoder, ImageCaptioner, Network
+from heedful.models.networks import EncoderDecoder, ImageCaptioner, Network, Regressor
 from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import make_table
 
@@ -39,6 +48,12 @@ def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
             return build_classifier(config, vocabularies["text"].size, len(vocabularies.labels))
         case ImageClassifierModel():
             return build_image_classifier(config, len(vocabularies.labels))
+        case RegressorModel() | ImageRegressorModel():
+            assert vocabularies.scale is not None, "numbers without a scale"
+            network = partial(Regressor, vocabularies.scale)
+            if isinstance(config, ImageRegressorModel):
+                return build_pooled_images(config, 1, network)
+            return build_pooled(config, vocabularies["text"].size, 1, network)
         case CaptionerModel():
             return build_captioner(config, vocabularies["text"])
         case ImageAnswererModel():

@@ -9,7 +9,8 @@ from PIL import Image
 
 from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
-from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel
+from heedful.config.model.images import ImageAnswererModel
+from heedful.config.model.pooled import ImageClassifierModel
 from heedful.data.corpora.images import AnyImage, AskedImage, LabelledImage, is_one_image, make_image_question
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices

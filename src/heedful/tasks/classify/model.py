@@ -12,7 +12,7 @@ from torch import Tensor
 
 from heedful.base.arguments import check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import labels_of_row, read_rows
 from heedful.data.corpora.texts import Text, classes_of

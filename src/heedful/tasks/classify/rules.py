@@ -6,9 +6,10 @@ from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.roles import Roles
 from heedful.config.data import Data
 from heedful.config.model.any import AnyModel
-from heedful.config.model.encoder_only import BertModel, ClassifierModel
-from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel
+from heedful.config.model.encoder_only import BertModel
+from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
 from heedful.config.section import merge_tables
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules

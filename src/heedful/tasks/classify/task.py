@@ -15,9 +15,9 @@ from heedful.base.packed import Run
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.model.attention import SEVERAL_PLACES
-from heedful.config.model.encoder_only import ClassifierModel
-from heedful.config.model.images import ImageAnswererModel, ImageClassifierModel, ImageTransformerTable
+from heedful.config.model.images import ImageAnswererModel, ImageTransformerTable
 from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of

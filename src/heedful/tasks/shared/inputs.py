@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from heedful.base.arguments import check_one_each
 from heedful.base.errors import UserError
 from heedful.config.data import Data, ImageForm
-from heedful.config.model.encoder_only import ClassifierModel
 from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.model.images import AnyImageEncoder
+from heedful.config.model.pooled import TextModel
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.images import ImageCollator, ImageQuestionCollator
@@ -34,7 +34,7 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.explain.images import ExplainedImage
 
 
-def text_collator(model: ClassifierModel, data: Data, classes: int = 0) -> AnyTextCollator:
+def text_collator(model: TextModel, data: Data, classes: int = 0) -> AnyTextCollator:
     """Return the collator of a model's texts, pairs or documents; `classes` is 0 where each has one class."""
     if isinstance(model.encoder, HierarchicalEncoderTable):
         letters = model.encoder.letters is not None
@@ -57,7 +57,7 @@ def question_collator(encoder: AnyImageEncoder, max_length: int, answers: int) -
 class TextInputs:
     """Texts, pairs or documents, as a model reads them."""
 
-    def __init__(self, model: ClassifierModel, data: Data, tokenizer: Tokenizer) -> None:
+    def __init__(self, model: TextModel, data: Data, tokenizer: Tokenizer) -> None:
         self.model, self.tokenizer, self.form = model, tokenizer, TextForm.of(data)
         self.paired = not model.nested and data.paired
 

@@ -14,7 +14,7 @@ from torch import nn
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user, read_bytes
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.train.table import Distillation

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.data.prepare import texts as module
 from heedful.data.prepare.prepared import Prepared

@@ -4,8 +4,9 @@ import pytest
 from tests.contract.families import FAMILIES, config_of
 
 from heedful.config.model.any import least_parameters
-from heedful.config.model.encoder_only import BertModel, ClassifierModel
+from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.encoders import HierarchicalEncoderTable
+from heedful.config.model.pooled import ClassifierModel
 from heedful.models.from_recipe.network import build_model
 
 

@@ -21,7 +21,7 @@ from tests.unit.runs.fine_tuning.text_starts import (
 from tests.unit.runs.run_folders import silent
 
 import heedful
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.models.bundle import read_description, write_description
 from heedful.runs.dry_run import dry_run
 from heedful.runs.fine_tuning import read_start

@@ -25,7 +25,8 @@ from tests.unit.runs.fine_tuning.text_starts import (
 from tests.unit.runs.run_folders import silent
 
 from heedful.cli.main import run
-from heedful.config.model.encoder_only import BertModel, ClassifierModel
+from heedful.config.model.encoder_only import BertModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.reading.load import load_recipe
 from heedful.models.bundle import read_description
 from heedful.runs.dry_run import dry_run

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from heedful.base.packed import Packed
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.data.batches.texts import TextCollator
 from heedful.data.token_store import TokenStore
 from heedful.models.from_recipe.encoder_only import build_classifier

@@ -13,7 +13,7 @@ from heedful.base.errors import UserError
 from heedful.base.packed import Nested, Packed
 from heedful.config.corpora.containers import Tsv
 from heedful.config.data import Data
-from heedful.config.model.encoder_only import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import ByteBpe, Words
 from heedful.data.corpora.sentence_splitting import split_sentences

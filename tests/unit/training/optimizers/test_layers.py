@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from heedful.base.errors import UserError
-from heedful.config.model.encoder_only import BertModel, ClassifierModel
+from heedful.config.model.encoder_only import BertModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.optimizers import Adam, AdamW, AnyOptimizer
 from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model

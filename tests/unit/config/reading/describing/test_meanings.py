@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from heedful.config.model.encoder_only import BertModel, ClassifierModel
+from heedful.config.model.encoder_only import BertModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.reading.describing.meanings import brief_meaning, meaning_of, table_meaning
 from heedful.config.reading.outline import tables_in
 from heedful.config.recipe import Recipe

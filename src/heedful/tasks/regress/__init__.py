@@ -1,0 +1,1 @@
+"""Regression: a number for a text, a pair of texts or an image."""
