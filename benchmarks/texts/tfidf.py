@@ -12,7 +12,8 @@ from typing import Final
 import numpy as np
 import torch
 
-from heedful.tasks.classify.regression import Features, minimise_with
+from heedful.tasks.classify.baseline import ClassLoss
+from heedful.tasks.shared.linear.regression import Features, minimise_with
 
 _WORD: Final = re.compile(r"(?u)\b\w\w+\b")
 STRENGTHS: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # scikit-learn's C
@@ -53,7 +54,7 @@ def _right(train: Rows, asked: Rows, labels: Sequence[str], longest: int, streng
     right = []
     for strength in strengths:
         weights_JC, bias_C = torch.zeros(len(columns), len(labels)), torch.zeros(len(labels))
-        minimise_with(known_x, true_BC, weights_JC, bias_C, False, strength, _ITERATIONS)
+        minimise_with(known_x, true_BC, weights_JC, bias_C, ClassLoss(several=False), strength, _ITERATIONS)
         found = (asked_x.times(weights_JC) + bias_C).argmax(1).tolist()
         right.append(sum(labels[number] == label for number, (_, label) in zip(found, asked, strict=True)))
     return right

@@ -29,7 +29,7 @@ from heedful.data.corpora.pairs import read_pairs
 
 if TYPE_CHECKING:
     from heedful.tasks.generate.model import TextGenerator
-    from heedful.tasks.shared.token_scores import TokenScores
+    from heedful.tasks.shared.sequences.token_scores import TokenScores
     from heedful.tasks.translate.model import Translator
 
 _EACH_LINE: Final = "one text per line, or a source and its translation, separated by a tab"

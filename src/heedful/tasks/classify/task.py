@@ -38,16 +38,15 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.metrics.classification import ClassificationResult
+from heedful.metrics.classification import ClassificationResult, mark_classes
 from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Classifier
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.nn.layers.ngrams import NgramBag
-from heedful.tasks.classify.baseline import Baseline
+from heedful.tasks.classify.baseline import Baseline, ClassLoss
 from heedful.tasks.classify.class_weights import class_weights, listed_classes
 from heedful.tasks.classify.classification import compare_classes
-from heedful.tasks.classify.first_weights import set_first_weights
 from heedful.tasks.classify.image_models import ImageAnswerer, ImageClassifier
 from heedful.tasks.classify.metrics import METRICS
 from heedful.tasks.classify.model import TextClassifier
@@ -60,6 +59,7 @@ from heedful.tasks.classify.objective import (
 )
 from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY, CLASSIFY_IMAGES
 from heedful.tasks.shared.inputs import image_collator, outputs_of_rows, question_collator, text_collator
+from heedful.tasks.shared.linear.first_weights import set_first_weights
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated
@@ -146,7 +146,12 @@ class ClassifyTask(AnyClassifyTask):
         encoder = getattr(network, "encoder", None)
         if isinstance(network, Classifier) and isinstance(encoder, NgramBag) and encoder.weights is not None:
             collator = self.collator(recipe, len(prepared.vocabularies.labels))
-            set_first_weights(network, encoder, collator, prepared.train, _several(recipe))
+            classes = len(prepared.vocabularies.labels)
+
+            def aims(batch: Any) -> torch.Tensor:
+                return torch.from_numpy(mark_classes(batch.labels_of_rows(), classes)).float()
+
+            set_first_weights(network, encoder, collator, prepared.train, ClassLoss(_several(recipe)), aims)
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel | WithLanguageLoss:
         """Make the objective that training minimises."""

@@ -34,8 +34,8 @@ from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.generate.scoring import TextScore, score_tokens
 from heedful.tasks.generate.streamed import GenerationStream
 from heedful.tasks.shared.embeddings import Embeds
+from heedful.tasks.shared.sequences.token_scores import END_PIECE
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
-from heedful.tasks.shared.token_scores import END_PIECE
 
 
 class TextGenerator(Embeds[LanguageModel]):

@@ -13,7 +13,7 @@ from heedful.data.token_store import TokenStore
 from heedful.models.networks import LanguageModel
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.nn.losses.cross_entropy import label_log_probabilities
-from heedful.tasks.shared.token_scores import TokenScores
+from heedful.tasks.shared.sequences.token_scores import TokenScores
 
 
 @dataclass(frozen=True)

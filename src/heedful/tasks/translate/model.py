@@ -22,8 +22,8 @@ from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.sequences.model import SequenceModel
 from heedful.tasks.shared.sequences.search_options import SearchRequest, refuse_nbest, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages
+from heedful.tasks.shared.sequences.token_scores import END_PIECE, LONGEST_SCORED
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
-from heedful.tasks.shared.token_scores import END_PIECE, LONGEST_SCORED
 from heedful.tasks.translate.alignment import Alignment, align
 from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
 from heedful.tasks.translate.explaining import ExplainOptions, explain_translation

@@ -9,7 +9,7 @@ from heedful.data.token_store import TokenStore
 from heedful.metrics.language.perplexity import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.shared.token_scores import TokenScores
+from heedful.tasks.shared.sequences.token_scores import TokenScores
 
 
 @dataclass(frozen=True)

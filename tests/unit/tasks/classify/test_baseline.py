@@ -1,6 +1,7 @@
 """The line that classifiers have to beat: its equation, what it says, and what it leaves alone."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -11,10 +12,12 @@ import torch.nn.functional as F
 
 from heedful.config.recipe import Recipe
 from heedful.data.token_store import TokenStore
+from heedful.metrics.classification import mark_classes
 from heedful.runs.run import RunObserver
-from heedful.tasks.classify import baseline
-from heedful.tasks.classify.baseline import Baseline, NgramRegression
-from heedful.tasks.classify.regression import Features, Trial, _close, choose_settings, cross_validate
+from heedful.tasks.classify.baseline import Baseline, ClassLoss
+from heedful.tasks.shared.linear import ngrams
+from heedful.tasks.shared.linear.ngrams import NgramRegression
+from heedful.tasks.shared.linear.regression import Features, Trial, _close, choose_settings, cross_validate
 from heedful.training.checkpoints import Position
 
 GOOD, BAD, SHARED = 10, 20, 30
@@ -35,12 +38,16 @@ def texts(count: int, several: bool = False) -> TokenStore:
 PAIRS = 2**32  # keys of pairs of tokens begin here
 
 
+def _marks(labels: Sequence[Sequence[int]], classes: int) -> torch.Tensor:
+    return torch.from_numpy(mark_classes(labels, classes)).float()
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_its_weights_minimise_the_loss_with_an_l2_penalty(several: bool) -> None:
     chance = np.random.default_rng(1)
     rows = [chance.integers(0, 12, 7) + chance.integers(0, 2, 7) * PAIRS for _ in range(40)]
     labels = [[0, 2], [1], [2]] * 13 + [[0]] if several else [[number % 3] for number in range(40)]
-    model = NgramRegression.fit(rows, labels, 3, several)
+    model = NgramRegression.fit(rows, _marks(labels, 3), ClassLoss(several))
     true = torch.zeros(40, 3)
     for number, of_text in enumerate(labels):
         true[number, of_text] = 1
@@ -51,7 +58,7 @@ def test_its_weights_minimise_the_loss_with_an_l2_penalty(several: bool) -> None
             count = int((row == key).sum())
             x[number, column] = (1 + np.log(count)) * (np.log(41 / (1 + texts_with)) + 1) if count else 0
     pairs = torch.from_numpy(model.known >= PAIRS)
-    share, strength = choose_settings(_dense(F.normalize(x)), pairs, true, several)
+    share, strength = choose_settings(_dense(F.normalize(x)), pairs, true, ClassLoss(several))
     x = F.normalize(torch.where(pairs, share * x, x))
     assert torch.allclose(model.scores(rows), x @ model.weights_JC + model.bias_C, atol=1e-5)
     weights, bias = model.weights_JC.clone().requires_grad_(), model.bias_C.clone().requires_grad_()
@@ -72,7 +79,7 @@ def test_cross_validation_scores_texts_that_a_regression_has_not_seen() -> None:
     generator = torch.Generator().manual_seed(1)
     x = F.normalize(torch.randn(45, 6, generator=generator))
     numbers = (x[:, 0] + 0.1 * torch.randn(45, generator=generator) > 0).long()
-    found = cross_validate(_dense(x), F.one_hot(numbers).float(), False, (0.5, 2.0))
+    found = cross_validate(_dense(x), F.one_hot(numbers).float(), ClassLoss(False), (0.5, 2.0))
     for strength, trial in found.items():
         loss, right = 0.0, 0
         for fold in range(3):
@@ -89,26 +96,26 @@ def test_features_that_are_new_do_not_shrink_the_others_of_a_text_in_cross_valid
     known = torch.tensor([[1.0, 0.0], [0.0, 1.0]]).repeat(15, 1)
     new = torch.eye(30)  # each of these occurs in one text
     true = F.one_hot(torch.arange(30) % 2).float()
-    (alone,) = cross_validate(_dense(known), true, False, (10.0,)).values()
+    (alone,) = cross_validate(_dense(known), true, ClassLoss(False), (10.0,)).values()
     x = _dense(torch.cat((known, 1e-6 * new), 1))
-    (small,) = cross_validate(x, true, False, (10.0,)).values()
-    large = cross_validate(replace(x, value=torch.where(x.value < 1e-3, 3.0, x.value)), true, False, (10.0,))[10.0]
+    (small,) = cross_validate(x, true, ClassLoss(False), (10.0,)).values()
+    large = cross_validate(
+        replace(x, value=torch.where(x.value < 1e-3, 3.0, x.value)), true, ClassLoss(False), (10.0,)
+    )[10.0]
     assert small.loss == pytest.approx(alone.loss, abs=1e-4)
     assert large.right == 1
 
 
 @pytest.mark.parametrize(
-    ("trials", "several", "expected"),
+    ("trials", "expected"),
     [
-        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.82, 0.4)}, False, [2.0]),
-        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.849, 0.4)}, False, [2.0, 3.0]),
-        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.82, 0.4)}, True, [3.0]),
+        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.82, 0.4)}, [2.0]),
+        ({1.0: Trial(0.80, 0.5), 2.0: Trial(0.85, 0.6), 3.0: Trial(0.849, 0.4)}, [2.0, 3.0]),
+        ({1.0: Trial(None, 0.5), 2.0: Trial(None, 0.6), 3.0: Trial(None, 0.4)}, [3.0]),
     ],
 )
-def test_settings_are_close_to_the_best_by_accuracy(
-    trials: dict[float, Trial], several: bool, expected: list[float]
-) -> None:
-    assert _close(trials, 400, several) == expected
+def test_settings_are_close_to_the_best_by_accuracy(trials: dict[float, Trial], expected: list[float]) -> None:
+    assert _close(trials, 400) == expected
 
 
 def test_pairs_of_tokens_weigh_little_where_single_tokens_tell_the_class_and_much_where_their_order_does() -> None:
@@ -120,11 +127,11 @@ def test_pairs_of_tokens_weigh_little_where_single_tokens_tell_the_class_and_muc
         orders.append([*others[:3], *([50, 51] if number % 2 else [51, 50]), *others[3:]])
     labels, shares = [[number % 2] for number in range(120)], []
     for rows in (topics, orders):
-        keys = [baseline._ngrams(np.array(row, np.uint16), 0) for row in rows]
-        model = NgramRegression.fit(keys, labels, 2, False)
+        keys = [ngrams._ngrams(np.array(row, np.uint16), 0) for row in rows]
+        model = NgramRegression.fit(keys, _marks(labels, 2), ClassLoss(False))
         plain = NgramRegression(model.known, np.ones_like(model.rarity), model.weights_JC, model.bias_C)
         x, pairs = plain.features(keys), torch.from_numpy(model.known >= PAIRS)
-        shares.append(choose_settings(x, pairs, F.one_hot(torch.arange(120) % 2).float(), False)[0])
+        shares.append(choose_settings(x, pairs, F.one_hot(torch.arange(120) % 2).float(), ClassLoss(False))[0])
     assert shares[0] < shares[1] == 1
 
 
@@ -166,7 +173,7 @@ def test_what_is_said_begins_with_the_metric_that_models_are_compared_by(metric:
 
 
 def test_many_texts_are_sampled_and_it_says_how_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline, "MOST_TEXTS", 25)
+    monkeypatch.setattr(ngrams, "MOST_TEXTS", 25)
     said: list[str] = []
     Baseline([texts(50)], [texts(20)], ("bad", "good"), False).scores(10, said.append)
     assert "n-grams of 25 of 50 training texts" in said[0]

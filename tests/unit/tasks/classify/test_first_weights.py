@@ -6,16 +6,22 @@ import torch
 
 from heedful.base.packed import Packed
 from heedful.config.model.pooled import ClassifierModel
-from heedful.data.batches.texts import TextCollator
+from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.token_store import TokenStore
+from heedful.metrics.classification import mark_classes
 from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.networks import Classifier
 from heedful.nn.layers.ngrams import NgramBag
-from heedful.tasks.classify.first_weights import set_first_weights
+from heedful.tasks.classify.baseline import ClassLoss
+from heedful.tasks.shared.linear.first_weights import set_first_weights
 
 STORE = TokenStore.of(
     text=[[5, 6, 7], [8, 6, 7], [5, 9], [8, 9, 9], [5, 7, 7], [8, 7]], label=[[0], [1], [0], [1], [0], [1]]
 )
+
+
+def aims(batch: TextBatch) -> torch.Tensor:
+    return torch.from_numpy(mark_classes(batch.labels_of_rows(), 2)).float()
 
 
 def built(**options: object) -> tuple[Classifier, NgramBag]:
@@ -30,7 +36,7 @@ def built(**options: object) -> tuple[Classifier, NgramBag]:
 @torch.no_grad()
 def test_weights_are_rarities_and_rows_without_texts_weigh_nothing() -> None:
     network, bag = built()
-    set_first_weights(network, bag, TextCollator(30), [STORE], several=False)
+    set_first_weights(network, bag, TextCollator(30), [STORE], ClassLoss(several=False), aims)
     assert bag.weights is not None
     assert float(bag.weights[5]) == pytest.approx(np.log(7 / 4) + 1)  # in three of six texts
     assert float(bag.weights[6]) == pytest.approx(np.log(7 / 3) + 1)
@@ -41,7 +47,7 @@ def test_weights_are_rarities_and_rows_without_texts_weigh_nothing() -> None:
 @torch.no_grad()
 def test_the_network_begins_as_the_regression(several: bool) -> None:
     network, bag = built(labels="several" if several else "one")
-    set_first_weights(network, bag, TextCollator(30, classes=2 if several else 0), [STORE], several)
+    set_first_weights(network, bag, TextCollator(30, classes=2 if several else 0), [STORE], ClassLoss(several), aims)
     text = TextCollator(30).batch([STORE], np.arange(6)).inputs
     assert isinstance(text, Packed)
     scores = network(text)
@@ -57,7 +63,7 @@ def test_the_network_begins_as_the_regression(several: bool) -> None:
 def test_a_pool_that_is_not_the_mean_begins_with_rarities_alone() -> None:
     network, bag = built(pool="attention")
     before = network.output.weight.clone()
-    set_first_weights(network, bag, TextCollator(30), [STORE], several=False)
+    set_first_weights(network, bag, TextCollator(30), [STORE], ClassLoss(several=False), aims)
     assert torch.equal(network.output.weight, before)
     assert bag.weights is not None
     assert not torch.equal(bag.weights, torch.ones_like(bag.weights))

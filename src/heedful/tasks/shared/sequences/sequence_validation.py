@@ -14,7 +14,7 @@ from heedful.metrics.language.perplexity import likelihood
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.token_scores import LONGEST_SCORED
+from heedful.tasks.shared.sequences.token_scores import LONGEST_SCORED
 from heedful.tasks.shared.validation import metric_first, refuse_diverged
 
 

@@ -1,39 +1,47 @@
-"""First weights of a bag of n-grams from its training texts: rarities, and the solution of logistic regression."""
+"""First weights of a bag of n-grams from its training texts: rarities, and the solution of a regression."""
 
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
-from heedful.data.batches.texts import AnyTextCollator, TextBatch
+from heedful.data.batches.texts import TextBatch
+from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
-from heedful.metrics.classification import mark_classes
-from heedful.models.networks import Classifier
+from heedful.models.networks import PooledNetwork
 from heedful.nn.layers.ngrams import NgramBag
 from heedful.nn.layers.pooling import MeanPool
-from heedful.tasks.classify.regression import Features, minimise
+from heedful.tasks.shared.linear.regression import Features, Loss, minimise
 
 _MOST_TEXTS: Final = 20_000  # of more, this number at equal distances is read
 _TOGETHER: Final = 256
 
 
 def set_first_weights(
-    network: Classifier, bag: NgramBag, collator: AnyTextCollator, stores: Sequence[TokenStore], several: bool
+    network: PooledNetwork,
+    bag: NgramBag,
+    collator: Collator[Any],
+    stores: Sequence[TokenStore],
+    kind: Loss,
+    aims: Callable[[Any], Tensor],
 ) -> None:
-    """Set the weights of n-grams to their rarity and, where they can hold it, vectors to a regression's solution."""
+    """Set the weights of n-grams to their rarity and, where they can hold it, vectors to a regression's solution.
+
+    `aims` returns what is true of the real rows of a batch: rows x scores.
+    """
     batches = list(_batches(collator, stores))
     _set_rarity(bag, batches)
     width, classes = network.output.in_features, network.output.out_features
     linear = isinstance(network.pooled.pool, MeanPool) and isinstance(network.hidden, nn.Identity)
     if linear and classes <= width and len(bag.embedding.weight[0]) == width:
-        _set_solution(network, bag, batches, several)
+        _set_solution(network, bag, batches, kind, torch.cat([aims(batch) for batch in batches]))
 
 
-def _batches(collator: AnyTextCollator, stores: Sequence[TokenStore]) -> Iterator[TextBatch]:
+def _batches(collator: Collator[Any], stores: Sequence[TokenStore]) -> Iterator[TextBatch]:
     rows = spread(_MOST_TEXTS, sum(map(len, stores)))
     for some in np.array_split(rows, -(-len(rows) // _TOGETHER)):
         yield collator.batch(stores, some)
@@ -57,7 +65,9 @@ def _set_rarity(bag: NgramBag, batches: Sequence[TextBatch]) -> None:
 
 
 @torch.no_grad()
-def _set_solution(network: Classifier, bag: NgramBag, batches: Sequence[TextBatch], several: bool) -> None:
+def _set_solution(
+    network: PooledNetwork, bag: NgramBag, batches: Sequence[TextBatch], kind: Loss, true_BC: Tensor
+) -> None:
     """Let the first values of vectors be the scores of classes: output = [1 0], and vectors = [W 0]."""
     classes, device = network.output.out_features, network.output.weight.device
     parts = [[part.cpu() for part in bag.features(_packed(batch).to(device))] for batch in batches]
@@ -65,10 +75,8 @@ def _set_solution(network: Classifier, bag: NgramBag, batches: Sequence[TextBatc
     text = torch.cat([part[0] + int(start) for part, start in zip(parts, starts[:-1], strict=True)])
     known, feature = torch.cat([part[1] for part in parts]).unique(return_inverse=True)
     x = Features(int(starts[-1]), text, feature, torch.cat([part[2] for part in parts]))
-    labels = [of_text for batch in batches for of_text in batch.labels_of_rows()]
-    true_BC = torch.from_numpy(mark_classes(labels, classes)).float()
     weights_JC, bias_C = torch.zeros(len(known), classes), torch.zeros(classes)
-    share = minimise(x, known >= bag.tokens, true_BC, weights_JC, bias_C, several)
+    share = minimise(x, known >= bag.tokens, true_BC, weights_JC, bias_C, kind)
     assert bag.weights is not None
     bag.weights[bag.tokens :] *= share
     single = known < bag.tokens

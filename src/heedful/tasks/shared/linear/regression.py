@@ -1,4 +1,4 @@
-"""Logistic regression on sparse features, by L-BFGS: deterministic, and from zero.
+"""Logistic and ridge regression on sparse features, by L-BFGS: deterministic, and from zero.
 
 Shape letter of this file: J  features
 """
@@ -6,14 +6,12 @@ Shape letter of this file: J  features
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Final, Protocol
 
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
-
-from heedful.tasks.classify.classification import class_loss, class_probabilities, decide_classes
 
 _INVERSE_STRENGTHS: Final = (0.5, 2.0, 10.0, 40.0, 160.0)  # of the L2 penalty, as scikit-learn's C
 _SHARES: Final = (0.25, 0.5, 1.0)  # of the weights of n-grams of two or more tokens
@@ -71,11 +69,44 @@ class Features:
         return Features(columns, self.feature[order], self.text[order], self.value[order])
 
 
+class Loss(Protocol):
+    """What a regression minimises."""
+
+    def value(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> float:
+        """Return the mean loss of rows."""
+        ...
+
+    def slopes(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> Float[Tensor, "B C"]:
+        """Return the gradient of each row's loss."""
+        ...
+
+    def right(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> float | None:
+        """Return the share of rows whose prediction is right; None where the loss alone tells settings apart."""
+        ...
+
+
+@dataclass(frozen=True)
+class SquaredLoss:
+    """(y - t)^2 / 2, summed over columns: with a penalty, ridge regression."""
+
+    def value(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> float:
+        """Return the mean loss of rows."""
+        return float((scores_BC - true_BC).square().sum(1).mean() / 2)
+
+    def slopes(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> Float[Tensor, "B C"]:
+        """Return the gradient of each row's loss."""
+        return scores_BC - true_BC
+
+    def right(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> float | None:
+        """Return None: the loss alone tells settings apart."""
+        return None
+
+
 @dataclass(frozen=True)
 class Trial:
     """How well a regression does on the texts that it has not seen."""
 
-    right: float  # share of the texts
+    right: float | None  # share of the texts; None where the loss decides
     loss: float
 
 
@@ -86,20 +117,20 @@ def minimise(
     true_BC: Float[Tensor, "B C"],
     weights_JC: Float[Tensor, "J C"],
     bias_C: Float[Tensor, "C"],
-    several: bool,
+    kind: Loss,
 ) -> float:
     """Minimise the mean loss of X W + b with an L2 penalty on W; `weights_JC` and `bias_C` are changed in place.
 
     Return the share of longer n-grams that X was given: see `choose_settings`.
     """
-    share, strength = choose_settings(x, longer_J, true_BC, several)
-    minimise_with(x.share(longer_J, share), true_BC, weights_JC, bias_C, several, strength, _ITERATIONS)
+    share, strength = choose_settings(x, longer_J, true_BC, kind)
+    minimise_with(x.share(longer_J, share), true_BC, weights_JC, bias_C, kind, strength, _ITERATIONS)
     return share
 
 
 @torch.no_grad()
 def choose_settings(
-    x: Features, longer_J: Bool[Tensor, "J"], true_BC: Float[Tensor, "B C"], several: bool
+    x: Features, longer_J: Bool[Tensor, "J"], true_BC: Float[Tensor, "B C"], kind: Loss
 ) -> tuple[float, float]:
     """Return the share of the weights of longer n-grams and the inverse strength of the penalty, by cross-validation.
 
@@ -113,25 +144,25 @@ def choose_settings(
     tried, count = x.select(tried_B), int(tried_B.sum())
     if count < _FOLDS:
         return _FIRST_SHARE, _INVERSE_STRENGTHS[-1]
-    known = cross_validate(tried.share(longer_J, _FIRST_SHARE), true_BC[tried_B], several, _INVERSE_STRENGTHS)
-    strength = min(_close(known, count, several), key=lambda strength: known[strength].loss)
+    known = cross_validate(tried.share(longer_J, _FIRST_SHARE), true_BC[tried_B], kind, _INVERSE_STRENGTHS)
+    strength = min(_close(known, count), key=lambda strength: known[strength].loss)
     if not bool(longer_J[tried.feature].any()):
         return _FIRST_SHARE, strength
     path, shares = [each for each in _INVERSE_STRENGTHS if each <= strength][-2:], {_FIRST_SHARE: known[strength]}
     for share in _SHARES:
         if share != _FIRST_SHARE:
-            shares[share] = cross_validate(tried.share(longer_J, share), true_BC[tried_B], several, path)[strength]
-    return max(_close(shares, count, several)), strength
+            shares[share] = cross_validate(tried.share(longer_J, share), true_BC[tried_B], kind, path)[strength]
+    return max(_close(shares, count)), strength
 
 
 def cross_validate(
-    x: Features, true_BC: Float[Tensor, "B C"], several: bool, strengths: Sequence[float]
+    x: Features, true_BC: Float[Tensor, "B C"], kind: Loss, strengths: Sequence[float]
 ) -> dict[float, Trial]:
     """Return how well regressions with these inverse strengths do on folds that they have not seen."""
     fold_B, classes = torch.arange(1, x.rows + 1) % _FOLDS, true_BC.shape[1]
-    found = {strength: Trial(0.0, 0.0) for strength in strengths}
+    found = {strength: Trial(None, 0.0) for strength in strengths}
     for fold in range(_FOLDS):
-        known, held, true = x.select(fold_B != fold), x.select(fold_B == fold), true_BC[fold_B == fold].bool().numpy()
+        known, held, true = x.select(fold_B != fold), x.select(fold_B == fold), true_BC[fold_B == fold]
         columns, feature = known.feature.unique(return_inverse=True)
         known, size = replace(known, feature=feature), held.rows / x.rows
         numbers_J = torch.full((int(x.feature.max()) + 1 if len(x.feature) else 1,), -1)
@@ -139,22 +170,22 @@ def cross_validate(
         held = held.renumber(numbers_J).normalized()  # as the features of other texts: without those that are new
         weights_JC, bias_C = torch.zeros(len(columns), classes), torch.zeros(classes)
         for strength in strengths:  # each begins with the solution of a stronger penalty
-            minimise_with(known, true_BC[fold_B != fold], weights_JC, bias_C, several, strength, _TRIAL_ITERATIONS)
+            minimise_with(known, true_BC[fold_B != fold], weights_JC, bias_C, kind, strength, _TRIAL_ITERATIONS)
             scores_BC = held.times(weights_JC) + bias_C
-            right = float((decide_classes(scores_BC, several) == true).all(axis=1).mean())
-            before = found[strength]
-            loss = before.loss + size * class_loss(scores_BC, true, several)
-            found[strength] = Trial(before.right + size * right, loss)
+            right, before = kind.right(scores_BC, true), found[strength]
+            so_far = None if right is None else (before.right or 0.0) + size * right
+            found[strength] = Trial(so_far, before.loss + size * kind.value(scores_BC, true))
     return found
 
 
-def _close(trials: Mapping[float, Trial], texts: int, several: bool) -> list[float]:
-    """Return the settings with about the highest accuracy; with several labels, the one with the lowest loss."""
-    if several:
+def _close(trials: Mapping[float, Trial], texts: int) -> list[float]:
+    """Return the settings with about the highest accuracy; where the loss decides, the one with the lowest."""
+    shares = {setting: trial.right for setting, trial in trials.items() if trial.right is not None}
+    if not shares:
         return [min(trials, key=lambda setting: trials[setting].loss)]
-    best = max(trial.right for trial in trials.values())
+    best = max(shares.values())
     least = best - _CLOSE * (best * (1 - best) / texts) ** 0.5
-    return [setting for setting, trial in trials.items() if trial.right >= least]
+    return [setting for setting, right in shares.items() if right >= least]
 
 
 @torch.no_grad()
@@ -163,13 +194,13 @@ def minimise_with(
     true_BC: Float[Tensor, "B C"],
     weights_JC: Float[Tensor, "J C"],
     bias_C: Float[Tensor, "C"],
-    several: bool,
+    kind: Loss,
     strength: float,
     iterations: int,
 ) -> None:
     """Minimise the loss as `minimise` does, with this inverse strength of the penalty."""
     turned, texts = x.transposed(len(weights_JC)), len(true_BC)
-    penalty, true = 1 / (strength * texts), true_BC.bool().numpy()
+    penalty = 1 / (strength * texts)
     optimizer = torch.optim.LBFGS(
         [weights_JC, bias_C], max_iter=iterations, history_size=6, line_search_fn="strong_wolfe", tolerance_grad=1e-5
     )
@@ -177,9 +208,9 @@ def minimise_with(
     def loss() -> float:
         with torch.no_grad():
             scores_BC = x.times(weights_JC) + bias_C
-            errors_BC = (class_probabilities(scores_BC, several) - true_BC) / texts
+            errors_BC = kind.slopes(scores_BC, true_BC) / texts
             weights_JC.grad = turned.times(errors_BC) + penalty * weights_JC
             bias_C.grad = errors_BC.sum(0)
-            return class_loss(scores_BC, true, several) + penalty / 2 * float(weights_JC.square().sum())
+            return kind.value(scores_BC, true_BC) + penalty / 2 * float(weights_JC.square().sum())
 
     optimizer.step(loss)
