@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from heedful.tasks.generate.streamed import GenerationStream
     from heedful.tasks.loading import load
     from heedful.tasks.parse.model import Parse, Parser
+    from heedful.tasks.regress.model import ImageRegressor, TextRegressor
     from heedful.tasks.shared.embeddings import TokenVectors
     from heedful.tasks.tag.model import TaggedSpan, Tagger, Tagging
     from heedful.tasks.translate.model import Translation, Translator
@@ -77,6 +78,7 @@ __all__ = [
     "ImageAnswer",
     "ImageAnswerer",
     "ImageClassifier",
+    "ImageRegressor",
     "Leaf",
     "MachineError",
     "MaskFiller",
@@ -98,6 +100,7 @@ __all__ = [
     "Tagging",
     "TextClassifier",
     "TextGenerator",
+    "TextRegressor",
     "TextScore",
     "TextTokenizer",
     "TokenPrediction",
@@ -139,6 +142,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "ImageAnswer": "heedful.tasks.classify.classification",
     "ImageAnswerer": "heedful.tasks.classify.image_models",
     "ImageClassifier": "heedful.tasks.classify.image_models",
+    "ImageRegressor": "heedful.tasks.regress.model",
     "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",
     "Reranked": "heedful.tasks.translate.reranking",
@@ -152,6 +156,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "Tagging": "heedful.tasks.tag.model",
     "TextClassifier": "heedful.tasks.classify.model",
     "TextGenerator": "heedful.tasks.generate.model",
+    "TextRegressor": "heedful.tasks.regress.model",
     "TextScore": "heedful.tasks.generate.scoring",
     "TextTokenizer": "heedful.data.tokenize.own_tokenizer",
     "TokenPrediction": "heedful.explain.explanation",

@@ -50,7 +50,7 @@ class Case:
             split: {key: value.replace("SPLIT", split) for key, value in self.corpus.items()}
             for split in ("train", "valid")
         }
-        parses, reads_images = "trees" in self.corpus, self.model["family"] == "image_classifier"
+        parses, reads_images = "trees" in self.corpus, self.model["family"] in ("image_classifier", "image_regressor")
         tokenizer = {"kind": "word", **({"joint": False, "target": {"kind": "word"}} if parses else {})}
         return {
             **({"task": "parse"} if parses else {}),
@@ -82,10 +82,12 @@ def lines(of: Callable[..., Iterator[str]], **table: str) -> tuple[Mapping[str, 
 
 NUMBERS = rows(worlds.spelled_numbers)
 TOPICS = rows(worlds.topics, text="text", label="label")
+RATED = rows(worlds.topics, text="text", number="number")
 TAGGED = rows(worlds.tagged_words, text="text", label="label")
 QUESTIONS = rows(worlds.questions, question="question")
 TREES = lines(worlds.trees, trees="SPLIT.txt")
 COUNTING = lines(worlds.counting, text="SPLIT.txt", documents="line", sentences="line")
+PLACED = images(number="number")
 LABELLED = images(label="label")
 CAPTIONED = images(caption="caption")
 ASKED = images(question="question", answer="answer")
@@ -93,6 +95,14 @@ ASKED = images(question="question", answer="answer")
 
 def classifier(encoder: Mapping[str, Any], **more: Any) -> Case:
     return Case(*TOPICS, {"family": "classifier", "encoder": encoder}, "accuracy", 0.97, **more)
+
+
+def regressor(encoder: Mapping[str, Any], **more: Any) -> Case:
+    return Case(*RATED, {"family": "regressor", "encoder": encoder}, "spearman", 0.9, **more)
+
+
+def image_regressor(encoder: Mapping[str, Any]) -> Case:
+    return Case(*PLACED, {"family": "image_regressor", "encoder": encoder}, "spearman", 0.9)
 
 
 def tagger(encoder: Mapping[str, Any], **keys: Any) -> Case:
@@ -124,6 +134,12 @@ CASES = {
     "classify-bag": classifier(BAG, lr=0.02),
     "classify-bert": classifier(BERT),
     "classify-language": classifier(GPT),
+    "regress-transformer": regressor(STACK),
+    "regress-recurrent": regressor(RECURRENT),
+    "regress-bag": regressor(BAG, lr=0.02),
+    "regress-bert": regressor(BERT),
+    "regress-images-vit": image_regressor(VIT),
+    "regress-images-convolutional": image_regressor(CNN),
     "tag-transformer": tagger(STACK),
     "tag-recurrent": tagger(RECURRENT, crf=True),
     "tag-bert": tagger(BERT),

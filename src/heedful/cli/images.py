@@ -11,7 +11,7 @@ from heedful.base.files import expand_user, read_json
 from heedful.config.corpora.old_names import OLD_KINDS
 from heedful.data.images.decoding import is_image_name
 
-_SEEING: Final = ("image_classifier", "captioner", "image_answerer")  # families that read images
+_SEEING: Final = ("image_classifier", "captioner", "image_answerer", "image_regressor")  # families that read images
 _IMAGES_ONLY: Final = "This model reads images: give their files, or folders of them."
 
 

@@ -39,6 +39,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "train": ("heedful.cli.verbs.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.verbs.translate", "Translate files or standard input."),
     "classify": ("heedful.cli.verbs.classify", "Classify the lines of files or standard input, or images."),
+    "regress": (
+        "heedful.cli.verbs.regress",
+        "Predict a number for each line of files or standard input, or image.",
+    ),
     "caption": ("heedful.cli.verbs.caption", "Describe images in sentences."),
     "answer": ("heedful.cli.verbs.answer", "Answer questions from a text or about an image."),
     "tag": ("heedful.cli.verbs.tag", "Label the words of sentences."),

@@ -43,6 +43,7 @@ class TaskRules:
     start_keys: tuple[str, ...] = ()  # keys of [data] that a recipe takes from its start, besides the text's form
     own_keys: tuple[str, ...] = ()  # keys of a recipe that apply to this task, and are refused for others
     unread_keys: tuple[str, ...] = ()  # keys that apply to this task too, and that other tasks accept but do not read
+    line: str = ""  # the line to beat, in words
     tokens: str = "tokens"  # name of the tokens that training speed counts
     label_smoothing: float = 0.0  # default of `train.label_smoothing`
     # Puts the task's head on the encoder of a start model of another family; None if the families must be the same.

@@ -131,11 +131,14 @@ class RunObserver:
         metric = self.job.recipe.train.validation.metric
         baseline, score = self.baselines.get(f"baseline_{metric}"), end.best_score
         if baseline is not None and score is not None and is_better(baseline, score, higher_is_better(self.job.recipe)):
-            is_bag = getattr(getattr(self.job.recipe.model, "encoder", None), "family", "") == "bag"
-            way_out = "See" if is_bag else 'Try `encoder = { family = "bag" }`, or see'
+            reads_texts, is_bag = (
+                not self.job.recipe.rules.images,
+                getattr(getattr(self.job.recipe.model, "encoder", None), "family", "") == "bag",
+            )
+            way_out = "See" if is_bag or not reads_texts else 'Try `encoder = { family = "bag" }`, or see'
             self.progress.say(
-                f"This model loses to the line to beat: its {metric} is {score:.4g}, and logistic regression on "
-                f"n-grams has {baseline:.4g}. {way_out} docs/how-to/little-data.md"
+                f"This model loses to the line to beat: its {metric} is {score:.4g}, and "
+                f"{self.job.recipe.rules.line} has {baseline:.4g}. {way_out} docs/how-to/little-data.md"
             )
 
     def _average(self, end: Position) -> None:

@@ -12,6 +12,7 @@ from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY, CLASSIFY_IMAGE
 from heedful.tasks.fill.rules import FILL
 from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.parse.rules import PARSE
+from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
 from heedful.tasks.tag.rules import TAG
 from heedful.tasks.translate.rules import TRANSLATE
 
@@ -24,6 +25,8 @@ TASKS: Final[tuple[tuple[TaskRules, str], ...]] = (  # the first task that a fam
     (CLASSIFY, "heedful.tasks.classify.task:ClassifyTask"),
     (CLASSIFY_IMAGES, "heedful.tasks.classify.task:ClassifyImagesTask"),
     (CAPTION, "heedful.tasks.caption.task:CaptionTask"),
+    (REGRESS, "heedful.tasks.regress.task:RegressTask"),
+    (REGRESS_IMAGES, "heedful.tasks.regress.task:RegressImagesTask"),
     (TAG, "heedful.tasks.tag.task:TagTask"),
     (FILL, "heedful.tasks.fill.task:FillTask"),
     (GENERATE, "heedful.tasks.generate.task:GenerateTask"),

@@ -1,52 +1,30 @@
 """Rules for the recipes of classifiers: of texts, of images, and of questions about images by their answers."""
 
-from typing import Any, Final
+from typing import Final
 
-from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.roles import Roles
-from heedful.config.data import Data
 from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
-from heedful.config.section import merge_tables
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
-from heedful.config.tokenizer import ByteBpe
 from heedful.metrics.rows import compared_metrics, score_names, validation_metrics
 from heedful.tasks.classify.metrics import METRICS
-from heedful.tasks.shared.recipe_checks import check_longest, check_patches, check_room, check_texts
-
-_OF_TEXTS: Final = ("max_length", "max_line", "max_ratio", "nfc", "lowercase", "tokenized")  # keys of [data]
+from heedful.tasks.shared.recipe_checks import (
+    check_longest,
+    check_pooled_texts,
+    check_room,
+    check_texts,
+    put_on_encoder,
+    refuse_text_keys,
+)
 
 
 def _check_texts(recipe: Tables) -> None:
     model = model_of(recipe, ClassifierModel)
-    if not model.nested:
-        check_longest(recipe)
-    check_texts(recipe)
-    corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
-    pairs = ["second" in corpus.roles for corpus in corpora]
-    if any(pairs) and not all(pairs):
-        raise ValueError("`second` must be set in all corpora or in none: a classifier reads pairs or single texts")
-    if any(pairs) and model.nested:
-        raise ValueError(
-            '`second` makes pairs of texts, which `encoder.family = "hierarchical"` does not read: leave it out, or '
-            "use another encoder"
-        )
-    if model.joins_after_reading and not any(pairs):
-        raise ValueError(
-            f'`model.join = "{model.join}"` joins pairs of texts, but `data.train` has single texts: set `second`, or '
-            "leave `join` out"
-        )
-    if any(pairs) and not model.joins_after_reading and getattr(model.encoder, "segments", 0) == 1:
-        raise ValueError(
-            "`model.encoder.segments` must be 2 where `second` makes pairs of texts, or 0 to tell them apart by their "
-            "markers alone, but is 1"
-        )
-    if not model.nested:
-        check_room(recipe, any(pairs) and not model.joins_after_reading)
+    check_pooled_texts(recipe, model, "a classifier")
     if recipe.train.auxiliary and not isinstance(model.encoder, LanguageModelTable):
         raise ValueError(
             "`train.auxiliary` is the factor of a language model's loss, which "
@@ -58,25 +36,11 @@ def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
     """Return the classifier with the start's encoder, and with its pooler if it has one and `pooler` is not set."""
     assert isinstance(said, ClassifierModel), f"{said.family} is not a classifier"
     assert isinstance(start, BertModel | LanguageModelTable), f"{start.family} is not in `other_starts`"
-    update: dict[str, Any] = {
-        "encoder": merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)
-    }
-    pooled = said.pooled_by == "first" and not said.joins_after_reading
-    if isinstance(start, BertModel) and pooled and "pooler" not in said.model_fields_set:
-        update["pooler"] = start.next_sentence
-    return said.model_copy(update=update)
+    return put_on_encoder(said, start)
 
 
 def _check_images(recipe: Tables) -> None:
-    model, data = model_of(recipe, ImageClassifierModel), recipe.data
-    if recipe.tokenizer != ByteBpe():
-        raise ValueError("`tokenizer` applies to texts, and a classifier of images reads none: leave it out")
-    for key in _OF_TEXTS:
-        if getattr(data, key) != Data.model_fields[key].default:
-            raise ValueError(f"`data.{key}` applies to texts, and a classifier of images reads none: leave it out")
-    if any(corpus.to for split in SPLITS for corpus in getattr(data, split)):
-        raise ValueError("`to` is the target language of a translator: leave it out")
-    check_patches(model.encoder, data)
+    refuse_text_keys(recipe, "a classifier of images", model_of(recipe, ImageClassifierModel).encoder)
 
 
 def _check_questions(recipe: Tables) -> None:
@@ -113,6 +77,7 @@ CLASSIFY: Final = TaskRules(
     own_keys=("data.cut", "train.class_weights", "train.auxiliary"),
     on_encoder_of=_on_encoder_of,
     other_starts=("bert", "language"),
+    line="logistic regression on n-grams",
     test_files="give --source and --target, texts and their labels",
     same_keys=("model.labels",),
     check=_check_texts,

@@ -14,11 +14,8 @@ from heedful.base.errors import UserError
 from heedful.base.packed import Run
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.containers import AlignedFiles
-from heedful.config.model.attention import SEVERAL_PLACES
 from heedful.config.model.images import ImageAnswererModel, ImageTransformerTable
-from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
-from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
@@ -60,7 +57,7 @@ from heedful.tasks.classify.objective import (
 from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY, CLASSIFY_IMAGES
 from heedful.tasks.shared.inputs import image_collator, outputs_of_rows, question_collator, text_collator
 from heedful.tasks.shared.linear.first_weights import set_first_weights
-from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, shape_of_pairs, static_layout
+from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, pooled_shape
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated
 
@@ -170,12 +167,7 @@ class ClassifyTask(AnyClassifyTask):
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
-        model = model_of(recipe, ClassifierModel)
-        encoder = model.encoder.decoder if isinstance(model.encoder, LanguageModelTable) else model.encoder
-        if not isinstance(encoder, TransformerStack) or getattr(model.pool, "alignment", "") in SEVERAL_PLACES:
-            return None  # areas of tokens are scored in padded rows
-        shape = static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
-        return shape_of_pairs(shape) if shape is not None and model.joins_after_reading else shape
+        return pooled_shape(model_of(recipe, ClassifierModel), recipe.data, precision)
 
     def baseline(
         self, bundle: Bundle[Any], prepared: Prepared, asked: Asked, say: Callable[[str], None]

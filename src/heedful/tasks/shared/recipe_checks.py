@@ -1,12 +1,20 @@
 """Rules for the recipes of models that read texts, and of models that read images."""
 
+from typing import Any, Final, TypeVar
+
 from heedful.config.corpora.any import SPLITS
 from heedful.config.data import Data
 from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
 from heedful.config.model.images import AnyImageEncoder
+from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.pooled import TextModel
 from heedful.config.section import merge_tables
 from heedful.config.tables import Tables
+from heedful.config.tokenizer import ByteBpe
+
+Model = TypeVar("Model", bound=TextModel)
+_OF_TEXTS: Final = ("max_length", "max_line", "max_ratio", "nfc", "lowercase", "tokenized")  # keys of [data]
 
 
 def check_texts(recipe: Tables) -> None:
@@ -58,3 +66,56 @@ def on_bert(said: AnyModel, start: AnyModel) -> AnyModel:
     assert isinstance(start, BertModel), f"{start.family} is not a masked language model"
     encoder = merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)
     return said.model_copy(update={"encoder": encoder})
+
+
+def check_pooled_texts(recipe: Tables, model: TextModel, learner: str) -> None:
+    """Refuse texts, or pairs of texts, that a model with one output for each cannot read."""
+    if not model.nested:
+        check_longest(recipe)
+    check_texts(recipe)
+    corpora = [corpus for split in SPLITS for corpus in getattr(recipe.data, split)]
+    pairs = ["second" in corpus.roles for corpus in corpora]
+    if any(pairs) and not all(pairs):
+        raise ValueError(f"`second` must be set in all corpora or in none: {learner} reads pairs or single texts")
+    if any(pairs) and model.nested:
+        raise ValueError(
+            '`second` makes pairs of texts, which `encoder.family = "hierarchical"` does not read: leave it out, or '
+            "use another encoder"
+        )
+    if model.joins_after_reading and not any(pairs):
+        raise ValueError(
+            f'`model.join = "{model.join}"` joins pairs of texts, but `data.train` has single texts: set `second`, or '
+            "leave `join` out"
+        )
+    if any(pairs) and not model.joins_after_reading and getattr(model.encoder, "segments", 0) == 1:
+        raise ValueError(
+            "`model.encoder.segments` must be 2 where `second` makes pairs of texts, or 0 to tell them apart by their "
+            "markers alone, but is 1"
+        )
+    if not model.nested:
+        check_room(recipe, any(pairs) and not model.joins_after_reading)
+
+
+def refuse_text_keys(recipe: Tables, learner: str, encoder: AnyImageEncoder) -> None:
+    """Refuse keys of texts for a model that reads images, and images that do not fit into a batch."""
+    data = recipe.data
+    if recipe.tokenizer != ByteBpe():
+        raise ValueError(f"`tokenizer` applies to texts, and {learner} reads none: leave it out")
+    for key in _OF_TEXTS:
+        if getattr(data, key) != Data.model_fields[key].default:
+            raise ValueError(f"`data.{key}` applies to texts, and {learner} reads none: leave it out")
+    if any(corpus.to for split in SPLITS for corpus in getattr(data, split)):
+        raise ValueError("`to` is the target language of a translator: leave it out")
+    check_patches(encoder, data)
+
+
+def put_on_encoder(said: Model, start: AnyModel) -> Model:
+    """Return a model with the start's encoder, and with its pooler if it has one and `pooler` is not set."""
+    assert isinstance(start, BertModel | LanguageModelTable), f"{start.family} is not in `other_starts`"
+    update: dict[str, Any] = {
+        "encoder": merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)
+    }
+    pooled = said.pooled_by == "first" and not said.joins_after_reading
+    if isinstance(start, BertModel) and pooled and "pooler" not in said.model_fields_set:
+        update["pooler"] = start.next_sentence
+    return said.model_copy(update=update)

@@ -6,6 +6,9 @@ from typing import Final
 import torch
 
 from heedful.config.data import Data
+from heedful.config.model.attention import SEVERAL_PLACES
+from heedful.config.model.language import LanguageModelTable
+from heedful.config.model.pooled import TextModel
 from heedful.config.model.transformer import TransformerStack
 from heedful.data.batch_layout import StaticShape
 from heedful.nn.attention.backends import fused_width, supports_packed
@@ -38,3 +41,12 @@ def shape_of_pairs(shape: StaticShape) -> StaticShape | None:
     """
     pairs = replace(shape, sentences=2 * shape.sentences)
     return pairs if pairs.sentences * pairs.bound <= _MOST_PADDED * pairs.tokens else None
+
+
+def pooled_shape(model: TextModel, data: Data, precision: torch.dtype) -> StaticShape | None:
+    """Return the common shape for a model with one output for a text or a pair; None if it needs padding."""
+    encoder = model.encoder.decoder if isinstance(model.encoder, LanguageModelTable) else model.encoder
+    if not isinstance(encoder, TransformerStack) or getattr(model.pool, "alignment", "") in SEVERAL_PLACES:
+        return None  # areas of tokens are scored in padded rows
+    shape = static_layout(encoder, data, data.max_length, SHORTEST_TEXT, precision)
+    return shape_of_pairs(shape) if shape is not None and model.joins_after_reading else shape
