@@ -16,7 +16,7 @@ from heedful.cli.main import run as heedful_command
 from heedful.config.reading.load import load_recipe
 from heedful.data.tokenize.vocabularies import Scale
 from heedful.models.networks import Regressor
-from heedful.tasks.regress.baseline import _ridge
+from heedful.tasks.regress.baseline import _PENALTIES, _ridge
 from heedful.tasks.regress.objective import NumberError
 from heedful.tasks.regress.task import scale_of
 
@@ -94,7 +94,8 @@ def test_the_verb_writes_a_number_per_line(
 
 def test_a_table_with_a_number_column_is_read_and_bad_numbers_are_refused(tmp_path: Path) -> None:
     (tmp_path / "train.tsv").write_text("3.5\tgood\n1\tbad\n")
-    made = {**recipe(), "data": {"folder": str(tmp_path), "train": {"tsv": "train.tsv", "number": 1, "text": 2}}}
+    corpus = {"tsv": "train.tsv", "number": 1, "text": 2}
+    made = {**recipe(), "data": {"folder": str(tmp_path), "train": corpus, "valid": corpus}}
     assert load_recipe(made).rules.name == "regress"
     (tmp_path / "train.tsv").write_text("3.5\tgood\nmany\tbad\n")
     with pytest.raises(UserError, match=r"train.tsv, line 2.*many.*must be a (finite )?number"):
@@ -121,7 +122,7 @@ def test_what_does_not_fit_numbers_is_refused(changes: dict[str, Any], message: 
 
 def test_numbers_that_are_all_the_same_are_refused() -> None:
     with pytest.raises(
-        UserError, match="`data.train` has the number 2 alone, but a regressor needs numbers that differ"
+        UserError, match=r"`data\.train` has the number 2 alone, but a regressor needs numbers that differ"
     ):
         scale_of([2.0, 2.0], "`data.train`")
 
@@ -138,9 +139,11 @@ def test_the_objective_is_the_error_in_units_of_the_deviation(squared: bool) -> 
 
 def test_ridge_on_pixels_is_the_solution_of_its_equation() -> None:
     chance = torch.Generator().manual_seed(1)
-    x = torch.randn(40, 5, generator=chance)
-    x, aims = x - x.mean(0), (x @ torch.tensor([[1.0], [-2.0], [0.0], [3.0], [0.5]]))
-    assert torch.allclose(_ridge(x, aims, x), aims - 0, atol=0.2)
+    x = torch.randn(40, 5, generator=chance, dtype=torch.float64)
+    x, aims = x - x.mean(0), torch.randn(40, 1, generator=chance, dtype=torch.float64)
+    unit, eye = float((x @ x.T).diagonal().mean()), torch.eye(5, dtype=torch.float64)
+    primal = [x @ torch.linalg.solve(x.T @ x + share * unit * eye, x.T @ aims) for share in _PENALTIES]
+    assert sum(torch.allclose(_ridge(x, aims, x).double(), one, atol=1e-5) for one in primal) == 1
 
 
 def test_a_damaged_scale_is_refused(trained: heedful.Run, tmp_path: Path) -> None:
