@@ -41,7 +41,7 @@ def test_errors_and_the_loss_are_their_definitions() -> None:
     assert NumberResult.of([1.0, 4.0], [2.0, 2.0], 2.0, squared=False).loss == pytest.approx((0.5 + 1) / 2)
     assert NumberResult.of([2.0, 2.0], [2.0, 2.0], 2.0, squared=False).explained == 0
     perfect = NumberResult.of([1.0, 3.0], [1.0, 3.0], 1.0, squared=True)
-    assert (perfect.explained, perfect.pearson, perfect.spearman) == (1, pytest.approx(1), pytest.approx(1))
+    assert [perfect.explained, perfect.pearson, perfect.spearman] == pytest.approx([1.0, 1.0, 1.0])
 
 
 def test_items_add_up_to_the_scores() -> None:
