@@ -184,7 +184,6 @@ def measure_model(
     results: Results, folder: Path, texts: Sequence[str], references: Sequence[str], device: torch.device
 ) -> None:
     """BLEU and speed of a trained model, and the share of its translations that the reference search finds too."""
-    from heedful.tasks.translate.evaluation import evaluate
     from heedful.tasks.translate.model import Translator
 
     ways: dict[str, tuple[str, Callable[[], AbstractContextManager[None]]]] = {
@@ -197,7 +196,7 @@ def measure_model(
         with results.part(f"model_{name}"), around():
             model = Translator.load(folder, device.type, precision)
             model.translate(texts[:64] if name == "reference" else texts)  # to warm up
-            judged = evaluate(model, texts, references)
+            judged = model.evaluate_rows(list(zip(texts, references, strict=True)))
             plain = judged.translations if name == "reference" else plain
             results.add(**{f"bleu_{name}": judged.bleu.score, f"sentences_s_{name}": judged.sentences / judged.seconds})
             if plain and name != "reference":

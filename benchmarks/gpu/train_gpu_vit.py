@@ -34,6 +34,7 @@ from heedful.base.devices import choose_device
 from heedful.config.corpora.containers import ImageFolder
 from heedful.config.data import Data, ImageForm
 from heedful.config.model.images import ImageTransformerTable
+from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.config.train.optimizers import AdamW
 from heedful.config.train.schedules import Constant

@@ -39,7 +39,6 @@ from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.caption.caption import Caption
 from heedful.tasks.caption.data import prepare_captions
-from heedful.tasks.caption.evaluation import evaluate_captions
 from heedful.tasks.caption.model import Captioner
 
 NAME: Final = "captions"
@@ -113,9 +112,9 @@ def score(run: Path, recipe: Recipe, device: str) -> dict[str, float]:
     hits: list[bool] = []
     for corpus in recipe.data.test:
         rows = list(read_captioned(corpus))
-        scored = evaluate_captions(model, rows, name=corpus.title, beam=1, aligned=True)
+        scored = model.evaluate_rows(rows, name=corpus.title, beam=1, aligned=True)
         found[corpus.name] = scored.exact_match
-        for row, caption in zip(rows, scored.found, strict=True):
+        for row, caption in zip(rows, scored.best, strict=True):
             assert isinstance(row.image.source, Scene)
             hits += pointed(row.image.source, caption, patch)
     return {**found, "pointing": sum(hits) / len(hits) if hits else 0.0, "pointed": len(hits)}

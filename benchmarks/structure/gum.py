@@ -44,7 +44,6 @@ from heedful.data.text_form import TextForm
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.evaluate import evaluate
-from heedful.tasks.parse.evaluation import evaluate_parser
 from heedful.tasks.parse.model import Parser
 
 NAME: Final = "gum"
@@ -168,7 +167,7 @@ def test_trees(parser: Parser) -> list[Tree]:
 def written_f1(parser: Parser) -> dict[str, float]:
     """Return the F1 on the test sentences whose words the corpus has: the others have underscores in their place."""
     written = [tree for tree in test_trees(parser) if not any(set(word) == {"_"} for word in tree.words)]
-    (f1,) = (score.value for score in evaluate_parser(parser, written, name="written").scores() if score.name == "f1")
+    (f1,) = (score.value for score in parser.evaluate_rows(written, name="written").scores() if score.name == "f1")
     return {"f1_written": f1}
 
 

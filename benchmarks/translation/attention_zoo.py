@@ -51,7 +51,6 @@ from heedful.metrics.significance import bootstrap, difference, run_scores
 from heedful.metrics.summed_metrics import Floats, SummedMetric, build_metric
 from heedful.runs.run import CHECKPOINTS
 from heedful.runs.training_run import train
-from heedful.tasks.translate.evaluation import evaluate
 from heedful.tasks.translate.model import Translator
 
 NAME = "attention_zoo"
@@ -99,8 +98,7 @@ def train_and_evaluate(run: Run, budget: Budget) -> None:
     train(recipe, run.folder, resume=True)
     model = Translator.load(run.folder, device=budget.device)
     corpus = recipe.data.test[0]
-    sources, references = zip(*read_pairs(corpus, recipe.data.folder), strict=True)
-    judged = evaluate(model, sources, references, name=corpus.title)
+    judged = model.evaluate_rows(list(read_pairs(corpus, recipe.data.folder)), name=corpus.title)
     known = {
         "recipe": recipe_to_json(recipe),
         "parameters": sum(parameter.numel() for parameter in model.network.parameters()),

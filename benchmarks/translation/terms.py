@@ -47,7 +47,7 @@ from heedful.metrics.recorded_results import machine
 from heedful.metrics.translation import bleu
 from heedful.runs.training_run import train
 from heedful.tasks.translate.model import Translator
-from heedful.tasks.translate.terms import Terms
+from heedful.tasks.translate.word_rules import Terms
 
 NAME: Final = "terms"
 PARTS: Final = ("terms", "time")

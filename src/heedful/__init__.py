@@ -53,8 +53,7 @@ if TYPE_CHECKING:
     from heedful.tasks.shared.embeddings import TokenVectors
     from heedful.tasks.tag.model import TaggedSpan, Tagger, Tagging
     from heedful.tasks.translate.model import Translation, Translator
-    from heedful.tasks.translate.reranking import Reranked
-    from heedful.tasks.translate.scoring import PairScore
+    from heedful.tasks.translate.scoring import PairScore, Reranked
     from heedful.training.trainer import StepMetrics
 
 hand_down("tasks", lambda: import_module("heedful.tasks.table").RULES)  # imported when a recipe is first read
@@ -145,7 +144,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "ImageRegressor": "heedful.tasks.regress.model",
     "Reader": "heedful.tasks.answer.model",
     "Recipe": "heedful.config.recipe",
-    "Reranked": "heedful.tasks.translate.reranking",
+    "Reranked": "heedful.tasks.translate.scoring",
     "Run": "heedful.runs.train",
     "Sampling": "heedful.config.decode",
     "Span": "heedful.tasks.answer.answer",

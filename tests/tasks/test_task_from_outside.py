@@ -1,18 +1,16 @@
 """A task of one's own, in this file alone: reversing the words of a text, learned by an existing family."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pytest
 from tests.conftest import animal_sentences
 
 import heedful
 from heedful.base.errors import UserError
-from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.containers import PlainText
 from heedful.config.corpora.roles import Roles
@@ -23,8 +21,7 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
-from heedful.tasks.translate.model import Translator
+from heedful.metrics.edits import Reference
 from heedful.tasks.translate.rules import TRANSLATE
 from heedful.tasks.translate.task import TranslateTask
 
@@ -82,16 +79,8 @@ class ReverseTask(TranslateTask):
             Vocabularies(dict.fromkeys(("source", "target"), tokenizer)), (stores[0],), (1.0,), (stores[1],)
         )
 
-    def evaluate(
-        self,
-        model: Translator,
-        corpus: AnyCorpus,
-        folder: str = "",
-        options: Mapping[str, Any] | None = None,
-        show: ShowProgress = show_nothing,
-    ) -> TranslationEvaluation:
-        texts = texts_of(corpus, folder)
-        return evaluate(model, texts, [*map(reverse, texts)], **(options or {}))
+    def read_corpus(self, model: object, corpus: AnyCorpus, folder: str) -> list[tuple[str, Reference]]:
+        return [(text, reverse(text)) for text in texts_of(corpus, folder)]
 
 
 def losses(run: Path) -> list[float]:

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Final
 
 from heedful.base.errors import UserError, counted
-from heedful.tasks.translate.reranking import Candidate, NBestList, Reranked
+from heedful.tasks.translate.scoring import Candidate, NBestList, Reranked
 
 _BAR: Final = "|||"
 

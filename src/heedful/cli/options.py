@@ -181,7 +181,7 @@ def words_of(terms: str | None, words: Words) -> Words:
     """Return the options of words, with the terms of a file."""
     if terms is None:
         return words
-    from heedful.tasks.translate.terms import read_terms
+    from heedful.tasks.translate.word_rules import read_terms
 
     return {**words, "terms": read_terms(terms)}
 

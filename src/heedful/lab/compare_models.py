@@ -25,7 +25,6 @@ from heedful.metrics.edits import Floats
 from heedful.metrics.scores import ItemScore, ItemScores
 from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.loading import load
-from heedful.tasks.shared.task import ScoresItems
 from heedful.tasks.table import find_task
 
 _DEFAULT: Final = 2  # number of a task's metrics that are reported if none is asked for
@@ -147,8 +146,9 @@ def _evaluations(request: ComparisonRequest, described: Described, names: Sequen
         request.say(f"{model}: evaluating {corpus.title}")
         loaded = load(model, request.device, request.precision)
         evaluation = find_task(loaded.recipe).evaluate(loaded, corpus, folder, options, request.show)
-        assert isinstance(evaluation, ScoresItems), f"{loaded.recipe.rules.name} has metrics, but no items"
-        return evaluation.item_scores()
+        items = evaluation.item_scores()
+        assert items is not None, f"{loaded.recipe.rules.name} has metrics, but no items"
+        return items
 
     return tests[first][0].title, evaluate
 

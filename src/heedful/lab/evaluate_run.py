@@ -13,7 +13,7 @@ from heedful.metrics.scores import ItemScore, ItemScores, finite_scores, macro_f
 from heedful.models.bundle import WEIGHTS, read_recipe
 from heedful.pages.report.test_sets import CorpusScore, EvaluatedCorpus, ItemReport, LengthGroup, ScoredItem
 from heedful.tasks.loading import load
-from heedful.tasks.shared.task import Evaluation, ScoresItems
+from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.table import find_task
 
 _FINE: Final = ("chrf", "f1")  # scores that tell more of an item than right or wrong
@@ -49,7 +49,8 @@ def evaluate_run(
     found = []
     for place, corpus in enumerate(recipe.data.test, start=1):
         evaluation: Evaluation = task.evaluate(model, corpus, recipe.data.folder, {}, show)
-        items = report_items(evaluation.item_scores(), number) if isinstance(evaluation, ScoresItems) else None
+        items = evaluation.item_scores()
+        shown = None if items is None else report_items(items, number)
         scores = evaluation.scores()
         values = finite_scores(scores)
         found.append(
@@ -57,7 +58,7 @@ def evaluate_run(
                 corpus.name or str(place),
                 corpus.title,
                 [CorpusScore(one.name, one.label, values[one.name], one.show(), one.note) for one in scores],
-                items,
+                shown,
             )
         )
     return found

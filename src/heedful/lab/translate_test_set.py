@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
 
+from heedful.base.arguments import check_one_each
 from heedful.base.errors import UserError, by_caller, option
 from heedful.data.corpora.pairs import read_references
 from heedful.data.text_form import TextForm
@@ -14,7 +15,6 @@ from heedful.lab.training_words import count_training_words
 from heedful.metrics.edits import Reference, first_variant
 from heedful.metrics.summed_metrics import TextScoring, word_splitter
 from heedful.tasks.shared.sequences.text_codec import TextCodec
-from heedful.tasks.translate.evaluation import evaluate
 from heedful.tasks.translate.model import Translator
 
 
@@ -121,13 +121,13 @@ def _translate(
     request: ComparisonRequest, name: str, sentences: Sentences, to: str
 ) -> tuple[tuple[str, ...], tuple[Reference, ...]]:
     """Return the translations, and the references in the form in which the model is scored."""
+    sources, references = sentences.sources or (), sentences.references
+    check_one_each(len(sources), "source", len(references), "reference")
     model = Translator.load(name, request.device, request.precision)
     request.say(f"{name}: translating {len(sentences.references):,} sentences")
     with request.show("translating", len(sentences.references)) as progress:
-        found = evaluate(
-            model,
-            sentences.sources or (),
-            sentences.references,
+        found = model.evaluate_rows(
+            list(zip(sources, references, strict=True)),
             name=sentences.name,
             progress=progress,
             **{**request.options, "to": to or None},

@@ -13,11 +13,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import numpy as np
+
+from heedful.base.errors import counted
 from heedful.base.trees import TOP, TRACE, Leaf, Tree
+from heedful.metrics.edits import Floats
 from heedful.metrics.label_spans import SpanCounts
+from heedful.metrics.rows import ItemCounts, ItemValues
+from heedful.metrics.scores import f1_of_sums, percent_of_sums
 
 DELETED: Final = frozenset({TOP, "ROOT", TRACE, ",", ":", "``", "''", "."})
 SAME: Final = {"PRT": "ADVP"}
+_BY_EVALB: Final = "labelled brackets, by evalb's rules"
 SHORT: Final = 40  # words: the usual cut-off of short sentences
 
 
@@ -68,6 +75,30 @@ class BracketScores:
     def unparsed(self) -> int:
         """The number of sentences without a predicted tree."""
         return sum(not sentence.parsed for sentence in self.sentences)
+
+    @property
+    def short(self) -> "BracketScores":
+        """The scores of short sentences."""
+        return self.up_to(SHORT)
+
+    def describe(self) -> str:
+        """Describe what was scored."""
+        return f"{counted(len(self.sentences), 'sentence')}, {self.brackets.true:,} true brackets"
+
+    def f1_items(self) -> ItemCounts:
+        """Return what each sentence adds to F1."""
+        return ItemCounts(_BY_EVALB, f1_of_sums, lambda: self._counts("right", "predicted", "true"))
+
+    def share_items(self, of: str) -> ItemCounts:
+        """Return what each sentence adds to the share of right brackets among the predicted or the true ones."""
+        return ItemCounts(_BY_EVALB, percent_of_sums, lambda: self._counts("right", of))
+
+    def exact_items(self) -> ItemValues:
+        """Return whether each sentence has the right brackets."""
+        return ItemValues(f"trees; {_BY_EVALB}", [sentence.exact for sentence in self.sentences])
+
+    def _counts(self, *names: str) -> Floats:
+        return np.array([[getattr(one, name) for name in names] for one in self.sentences], dtype=np.float64)
 
     def up_to(self, words: int) -> "BracketScores":
         """Return the scores of sentences with at most this number of words."""

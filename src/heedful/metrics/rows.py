@@ -4,10 +4,11 @@
 This module imports neither torch nor numpy, so that the rules of a task can read its rows.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Literal, TypeVar
 
+from heedful.config.decode import MetricName
 from heedful.config.task_rules import Better
 
 if TYPE_CHECKING:
@@ -99,3 +100,47 @@ def validation_scores(rows: Rows, result: Any) -> dict[str, float]:
     """Return the values of the metrics of validations, in the order of `validation_metrics`."""
     found = {row.name: value for row in rows if row.validated and (value := row.value(result)) is not None}
     return {name: found[name] for name in validation_metrics(rows) if name in found}
+
+
+# --- metrics of texts that a model writes, such as translations: rows of a `TextEvaluation` ---------------------------
+
+LOSS: Final = MetricRow[Any]("loss", "loss", lambda found: found.likelihood.loss, "lower", "loss")
+PERPLEXITY: Final = MetricRow[Any](
+    "perplexity",
+    "perplexity",
+    lambda found: found.likelihood.perplexity,
+    "lower",
+    "number",
+    lambda found: f"over {found.likelihood.tokens:,} {found.tokens}",
+)
+
+
+def _of_texts(name: MetricName, label: str, better: Better = "higher") -> MetricRow[Any]:
+    return MetricRow(
+        name,
+        label,
+        lambda texts: texts.signed(name).score,
+        better,
+        "number",
+        lambda texts: texts.signed(name).signature,
+    )
+
+
+TEXT_METRICS: Final[Mapping[str, MetricRow[Any]]] = {
+    row.name: row
+    for row in (
+        _of_texts("bleu", "BLEU"),
+        _of_texts("chrf", "chrF"),
+        _of_texts("ter", "TER", "lower"),
+        MetricRow[Any](
+            "exact_match",
+            "exact",
+            lambda found: found.exact_match,
+            note=lambda found: f"{found.exact:,} of {len(found.texts):,}",
+        ),
+        _of_texts("edit_distance", "edit distance", "lower"),
+        _of_texts("per", "PER", "lower"),
+        _of_texts("wer", "WER", "lower"),
+    )
+}
+WRITTEN_TEXTS: Final = (*TEXT_METRICS.values(), PERPLEXITY)  # the rows of all tasks whose models write texts

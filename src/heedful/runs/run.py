@@ -23,7 +23,6 @@ from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import ContentionNotice, RunProgress, duration, recorded_instruments, recorded_metrics
-from heedful.tasks.shared.task import GivesSamples, SaysLines, ShowsProgress, TakesMetrics
 from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
     Position,
@@ -68,14 +67,7 @@ class RunObserver:
         on_cpu = job.device.type == "cpu"
         self.contention = ContentionNotice(progress.say, torch.get_num_threads()) if on_cpu else None
         self.validator = job.task.validator(Bundle(job.recipe, job.vocabularies, job.model), job.prepared)
-        if isinstance(self.validator, ShowsProgress):
-            self.validator.show = progress.showing
-        if isinstance(self.validator, SaysLines):
-            self.validator.say = progress.say
-        if metrics:
-            if not isinstance(self.validator, TakesMetrics):
-                raise UserError("`metrics` score outputs, which this task's validation does not have: leave them out.")
-            self.validator.metrics = metrics
+        self.validator.show, self.validator.say, self.validator.metrics = progress.showing, progress.say, metrics or {}
 
     def to_the_end(self, position: Position) -> None:
         """Train, and say where the model is; however this ends, the report of the run is its last."""
@@ -237,8 +229,7 @@ class RunObserver:
         """Show the scores, and save the model if it is the best one so far."""
         self.baselines = {name: score for name, score in scores.items() if name.startswith("baseline_")}
         self.progress.validation(position.step, scores, best)
-        if isinstance(self.validator, GivesSamples):
-            self.progress.samples(position.step, self.validator.samples)
+        self.progress.samples(position.step, self.validator.samples)
         if best:
             write_weights(self.run, self.job.model)
             tokens = f"{position.tokens:,} {self.job.recipe.rules.tokens}"

@@ -9,11 +9,12 @@ from heedful.base.options import Option, show_options
 from heedful.config.decode import SearchOptions
 from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files
-from heedful.metrics.own_metrics import GivenMetrics, MetricNames, Metrics, check_metrics, metrics_by_name
+from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.tasks.answer.answer import MAX_ANSWER
 from heedful.tasks.loading import load
+from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.tasks.shared.task import Evaluation, ScoresOutputs, Task
+from heedful.tasks.shared.task import Task
 from heedful.tasks.table import find_task
 
 
@@ -88,7 +89,7 @@ def evaluate(
         refuse_evaluation_option(option, f"`{option}`", recipe.rules, named)
     if data is not None:
         by_name: dict[str, Any] = {} if names is None else {"metrics": names}
-        return _with_metrics(loaded.evaluate(data, **by_name, **options), own)
+        return loaded.evaluate(data, **by_name, **options).with_metrics(own)
     corpora, folder = getattr(recipe.data, split), recipe.data.folder
     if not corpora:
         raise UserError(f"{named}: its recipe has no `data.{split}`: give `data`.")
@@ -97,16 +98,6 @@ def evaluate(
     asked: dict[str, Any] = {**options} if names is None else {**options, "metric": names}
     doing = find_task(recipe, task)
     return {
-        corpus.name or str(number): _with_metrics(doing.evaluate(loaded, corpus, folder, asked), own)
+        corpus.name or str(number): doing.evaluate(loaded, corpus, folder, asked).with_metrics(own)
         for number, corpus in enumerate(corpora, start=1)
     }
-
-
-def _with_metrics(evaluation: Evaluation, metrics: Metrics) -> Evaluation:
-    """Score an evaluation by metrics of the caller's program too."""
-    if not metrics:
-        return evaluation
-    if not isinstance(evaluation, ScoresOutputs):
-        raise UserError("`metrics` score outputs, which this task's evaluation does not have: leave them out.")
-    scored: Any = evaluation.with_metrics(metrics)
-    return scored

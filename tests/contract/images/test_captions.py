@@ -24,7 +24,6 @@ from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import ImageCaptioner
 from heedful.runs.training_run import train
-from heedful.tasks.caption.evaluation import caption_likelihood
 from heedful.tasks.caption.model import Captioner
 
 VIT = {"family": "vit", "width": 12, "heads": 2, "layers": 1, "inner": 16, "patch": 16, "grid": 4}
@@ -130,7 +129,7 @@ def test_a_search_step_by_step_scores_a_caption_as_a_pass_over_all_of_it(model: 
     for pixels, (best, *_) in zip(images, model.caption_detailed(images, beam=3, nbest=2, min_length=2), strict=True):
         if not best.complete:
             continue
-        of_all = caption_likelihood(model, [pixels], [[best.text]])
+        of_all = model._likelihood([pixels], [[best.text]])
         assert of_all.total == pytest.approx(-best.log_probability, abs=1e-4)
 
 
@@ -188,7 +187,7 @@ def test_an_evaluation_is_that_of_its_captions(trained: Path) -> None:
     assert list(scored.outputs()) == said
     own = model.evaluate([(images[0], "no")], metrics={"words": lambda found, true: len(found[0].split())}, beam=1)
     assert own.own == {"words": len(said[0].split())}
-    (named,) = model.evaluate([(images[0], "no")], metrics=["ter"], beam=1).scored
+    (named,) = model.evaluate([(images[0], "no")], metrics=["ter"], beam=1).shown
     assert named == "ter"
 
 

@@ -73,8 +73,8 @@ def test_scores_of_translations_are_those_of_sacrebleu_for_each_sentence_and_eac
 
 def test_items_of_a_captioner_are_images_by_name() -> None:
     evaluation = CaptionEvaluation(
-        captions=("a dog", "two cats"), found=(), references=(("a dog", "one dog"), ("birds", "two birds")), scored={},
-        exact=1, likelihood=Likelihood(1.0, 1), seconds=1.0, files=("a.png", "b.png"),
+        texts=("a dog", "two cats"), best=(), references=(("a dog", "one dog"), ("birds", "two birds")), shown=(),
+        likelihood=Likelihood(1.0, 1), seconds=1.0, inputs=("a.png", "b.png"),
     )  # fmt: skip
     found = report_items(evaluation.item_scores())
     (best,), (worst,) = found.best, found.worst

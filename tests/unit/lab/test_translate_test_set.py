@@ -22,7 +22,7 @@ from heedful.metrics.buckets import count_words
 from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.bundle import Bundle, read_description, write_description, write_weights
 from heedful.models.from_recipe.network import build_model
-from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
+from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.tasks.translate.model import Translator
 
 TWO = Sentences("two animals", ("ant", "bee"), ("ant", "bee"))
@@ -90,15 +90,20 @@ def test_models_of_several_languages_are_asked_for_the_target_language_and_other
 ) -> None:
     asked: list[dict[str, object]] = []
 
-    def asking(
-        model: Translator, sources: Sequence[str], references: Sequence[str], **options: object
-    ) -> TranslationEvaluation:
-        asked.append(options)
-        return evaluate(model, sources, references, to="de" if model.vocabularies["source"].tags else None)
+    evaluate_rows = Translator.evaluate_rows
 
-    monkeypatch.setattr(translate_test_set, "evaluate", asking)
+    def asking(model: Translator, rows: Sequence[tuple[str, str]], **options: object) -> TranslationEvaluation:
+        asked.append(options)
+        return evaluate_rows(model, rows, to="de" if model.vocabularies["source"].tags else None)
+
+    monkeypatch.setattr(Translator, "evaluate_rows", asking)
     translated([several_folder, reversing_folder], replace(TWO, to="de"), beam=3)
     assert [(of["name"], of["to"], of["beam"]) for of in asked] == [("two animals", "de", 3), ("two animals", None, 3)]
+
+
+def test_every_source_needs_a_reference(reversing_folder: Path) -> None:
+    with pytest.raises(UserError, match=r"^1 source, but 2 references: each source needs one\.$"):
+        translated([reversing_folder], Sentences("uneven", ("ant",), ("ant", "bee")))
 
 
 def untranslated(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,7 +112,7 @@ def untranslated(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: object, **options: object) -> TranslationEvaluation:
         raise AssertionError("translated")
 
-    monkeypatch.setattr(translate_test_set, "evaluate", fail)
+    monkeypatch.setattr(Translator, "evaluate_rows", fail)
 
 
 @pytest.mark.parametrize(

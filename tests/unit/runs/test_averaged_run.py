@@ -14,8 +14,8 @@ from heedful.base.errors import Stopped
 from heedful.runs import run as running
 from heedful.runs.dry_run import dry_run
 from heedful.runs.training_run import train
+from heedful.tasks.shared.validation import Validator
 from heedful.tasks.translate.model import Translator
-from heedful.tasks.translate.validation import TranslationValidator
 from heedful.training.trainer import StepMetrics
 
 # Checkpoints and validations at steps 2, 4, ... 12.
@@ -43,9 +43,7 @@ def is_mean_of(run: Path, steps: Iterable[int]) -> bool:
 def scored_by_hand(monkeypatch: pytest.MonkeyPatch, scores: Mapping[int, float]) -> None:
     """Judge models by a table: the next validation has the next score; all later ones, as the mean's, the last."""
     left = list(scores.values())
-    monkeypatch.setattr(
-        TranslationValidator, "__call__", lambda judge: {"loss": left.pop(0) if len(left) > 1 else left[0]}
-    )
+    monkeypatch.setattr(Validator, "__call__", lambda judge: {"loss": left.pop(0) if len(left) > 1 else left[0]})
 
 
 def test_the_model_is_the_mean_of_exactly_the_last_checkpoints(make: Make, tmp_path: Path) -> None:
@@ -273,7 +271,7 @@ def test_a_run_that_was_not_averaged_can_be_when_it_is_resumed(make: Make, tmp_p
 def test_where_no_checkpoint_was_validated_there_are_no_best_ones(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(TranslationValidator, "__call__", lambda judge: {})
+    monkeypatch.setattr(Validator, "__call__", lambda judge: {})
     console = silent()
     run = train(make(average={"best": 2}), tmp_path / "run", console=console)
     assert "No checkpoint was validated when it was saved: there is nothing to average" in told(console)

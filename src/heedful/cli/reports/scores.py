@@ -11,7 +11,7 @@ from typing import Final
 from heedful.metrics.scores import Score
 from heedful.runs.progress import recorded_metrics
 from heedful.runs.run import CHECKPOINTS
-from heedful.tasks.shared.task import Evaluation
+from heedful.tasks.shared.evaluation import Evaluation
 from heedful.training.checkpoints import seconds_trained
 
 _OF_TRAINING: Final = (("minutes", 2), ("steps", 0), ("tokens_s", 0))  # and their digits

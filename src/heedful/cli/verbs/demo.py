@@ -98,10 +98,7 @@ def command(
 
 
 def _evaluate(model: "Translator", count: int) -> None:
-    from heedful.tasks.translate.evaluation import evaluate
-
-    sources, references = zip(*sentence_pairs("test", count), strict=True)
-    found = evaluate(model, sources, references)
+    found = model.evaluate_rows(list(sentence_pairs("test", count)))
     print(
         f"\nHeld-out sentences: {found.exact:,} of {count:,} exactly right ({found.exact / count:.1%}), "
         f"BLEU {found.bleu.score:.1f}; {count / found.seconds:,.0f} sentences/s\n"

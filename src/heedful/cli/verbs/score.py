@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -150,17 +151,19 @@ def _reranked(
     lists: Sequence[InputLines],
     source: str | None,
     form: tuple[bool, bool],
+    to: str | None,
     **options: Any,
 ) -> Iterator[str]:
     """Yield the lines to write: of each list the best candidate, all of them, or one object."""
     from heedful.cli.nbest_lists import read_nbest_lists
-    from heedful.tasks.translate.reranking import rerank
+    from heedful.tasks.translate.scoring import rerank
 
     sources = None if source is None else list(read_lines(replace(locate(source), hint="")))
     whole, as_json = form
     for entry in lists:
         read = read_nbest_lists(entry.lines(), entry.name, sources, source or "")
-        for listed, ranked in rerank(translator, read, ready=entry.ready, name=entry.name, **options):
+        score = partial(translator.score_stream, to=to, ready=entry.ready, name=entry.name)
+        for listed, ranked in rerank(score, translator.recipe.decode, read, **options):
             if as_json:
                 yield json.dumps({"source": listed.source, "candidates": list(map(asdict, ranked))}, ensure_ascii=False)
             elif whole:

@@ -41,7 +41,7 @@ class Validation(Section):
     translate: bool = False
     """Whether the scores of `evaluate.metrics` are reported too when the metric is loss or perplexity."""
     max_sentences: PositiveInt | None = None
-    """Maximum number of sentences to evaluate: the first pairs, or texts at equal distances; by default all."""
+    """Maximum number of sentences to evaluate, at equal distances over the validation corpora; by default all."""
 
 
 class Average(Section):

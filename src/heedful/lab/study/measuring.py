@@ -15,8 +15,8 @@ from heedful.metrics.summed_metrics import METRICS, MetricName, Scoring, build_m
 from heedful.runs.progress import recorded_instruments, recorded_metrics
 from heedful.runs.run import CHECKPOINTS
 from heedful.tasks.loading import load
+from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.tasks.shared.task import Evaluation, ScoresItems
 from heedful.tasks.table import find_task
 from heedful.training.checkpoints import seconds_trained
 from heedful.training.instruments.steps import PER_DECADE
@@ -74,7 +74,7 @@ def _value(score: Score) -> float | None:
 
 def _items(evaluation: Evaluation, metric: str) -> dict[str, Any] | None:
     """Return what each item adds to the sums of the score; None where it is not a score of sums over items."""
-    items = evaluation.item_scores() if isinstance(evaluation, ScoresItems) else None
+    items = evaluation.item_scores()
     score = next((one for one in items.scores if one.name == metric), None) if items else None
     if not items or score is None:
         return None

@@ -1,5 +1,6 @@
 """A trained captioner: image in, sentence out."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Final, Unpack, cast, overload
@@ -8,18 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.base.arguments import check_flag, check_several
+from heedful.base.arguments import check_flag, check_several, check_text, check_texts
 from heedful.base.errors import UserError, by_caller, memory_faults, option
 from heedful.base.options import show_options
 from heedful.base.packed import Run
 from heedful.config.model.mixed import CaptionerModel
+from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.data.batches.images import ImageCollator
 from heedful.data.corpora.images import AnyImage, Captioned, LabelledImage, image_of, is_one_image
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.images.decoding import Pixels
 from heedful.data.prepare.images import decode_all, image_streams
-from heedful.data.token_store import TokenStore
+from heedful.data.text_form import TextForm
+from heedful.data.token_store import Ragged, TokenStore
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
@@ -27,19 +30,31 @@ from heedful.decode.search import ProgressCallback, search
 from heedful.explain.explanation import Explanation, SearchNode, TokenSequence
 from heedful.explain.generators import explain_search, explain_target
 from heedful.explain.images import ExplainedImage
+from heedful.metrics.edits import uniform
+from heedful.metrics.language.perplexity import Likelihood
+from heedful.metrics.language.perplexity import likelihood as likelihood_of
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
+from heedful.metrics.summed_metrics import metric_names
 from heedful.models.networks import ImageCaptioner, MemoryReader
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.caption.caption import Caption as Caption
 from heedful.tasks.caption.caption import CaptionOptions, Patch
-from heedful.tasks.caption.evaluation import CaptionEvaluation, captions_of, evaluate_captions
+from heedful.tasks.caption.data import CaptionCollator, CaptionStore
+from heedful.tasks.caption.evaluation import CaptionEvaluation
 from heedful.tasks.caption.rules import CAPTION
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.sequences.search_options import SearchRequest, resolve
-from heedful.tasks.shared.streaming import answer_stream, empty_answer
+from heedful.tasks.shared.sequences.text_evaluation import scoring_of
+from heedful.tasks.shared.streaming import answer_stream, chunks, empty_answer
 
 CHUNK: Final = 256  # images that are in memory at once
+
+
+def caption_collator(recipe: Recipe) -> CaptionCollator:
+    """Return the collator that makes the model's input."""
+    encoder = model_of(recipe, CaptionerModel).encoder
+    return CaptionCollator(ImageCollator(encoder.patch, encoder.class_token))
 
 
 @takes_old_names
@@ -134,8 +149,64 @@ class Captioner(LoadedModel[ImageCaptioner]):
         names = metrics_by_name(metrics)
         own = {} if names else check_metrics(metrics, self.recipe.rules)
         rows = [self._captioned(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
-        found = evaluate_captions(self, rows, name=name, progress=progress, metrics=names, **options)
-        return found.with_metrics(own)
+        return self.evaluate_rows(rows, name=name, progress=progress, metric=names, **options).with_metrics(own)
+
+    def evaluate_rows(
+        self,
+        rows: Sequence[Captioned],
+        *,
+        name: str = "images",
+        progress: ProgressCallback = lambda ready: None,
+        metric: Sequence[str] | None = None,
+        likelihood: Likelihood | None = None,
+        **options: Unpack[CaptionOptions],
+    ) -> CaptionEvaluation:
+        """Describe images and compare with their captions; `metric` are names of scores, by default the recipe's.
+
+        `name` is the corpus's name in messages. Blank captions are not references. The likelihood is that of all
+        references, unless it is given.
+        """
+        form, request = TextForm.of(self.recipe.data), self.request(1, options)
+        references = [tuple(filter(str.strip, map(form, row.captions))) for row in rows]
+        missing = next((row for row, several in zip(rows, references, strict=True) if not several), None)
+        if not rows or missing is not None:
+            raise UserError(
+                f"{name} has no image to describe."
+                if missing is None
+                else f"{missing.image.where or name} has no caption to compare with: give one, or remove the row."
+            )
+        found: list[Caption] = []
+        predicted, seconds = Likelihood(0.0, 0), 0.0
+        for part in chunks(list(zip(rows, references, strict=True)), CHUNK):
+            pixels = self.decode([row.image for row, _ in part])
+            if likelihood is None:
+                predicted += self._likelihood(pixels, [several for _, several in part])
+            began = time.perf_counter()
+            found += [best for best, *_ in self.describe(pixels, request, len(found) + 1, progress)]
+            seconds += time.perf_counter() - began
+        return CaptionEvaluation(
+            inputs=tuple(row.image.where for row in rows),
+            best=tuple(found),
+            texts=tuple(best.text for best in found),
+            references=uniform([several[0] if len(several) == 1 else several for several in references]),
+            shown=self.recipe.evaluate.metrics if metric is None else metric_names(metric),
+            likelihood=likelihood or predicted,
+            seconds=seconds,
+            scoring=scoring_of(self.recipe),
+        )
+
+    def _likelihood(self, images: Sequence[Pixels], references: Sequence[Sequence[str]]) -> Likelihood:
+        """Return the likelihood of all references, given their images."""
+        tokens = self.vocabularies["text"].encode_batch([text for several in references for text in several])
+        numbers = [[number] for number, several in enumerate(references) for _ in several]
+        store = CaptionStore(
+            {"text": Ragged.of(tokens), "picture": Ragged.of(numbers)}, images=TokenStore(image_streams(images))
+        )
+        collator = caption_collator(self.recipe)
+        costs = collator.costs([store], np.arange(len(tokens)))
+        plan = batches_by_length(costs, batch_tokens=self.recipe.data.batch_tokens)
+        with evaluation_mode(self.network):
+            return likelihood_of(self.network, (collator.batch([store], indices) for indices in plan))
 
     @show_options(CaptionOptions)
     def explain(
@@ -270,4 +341,9 @@ class Captioner(LoadedModel[ImageCaptioner]):
         if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2:
             raise UserError(f"{where} must be an image and its caption.")
         channels = model_of(self.recipe, CaptionerModel).encoder.channels
-        return Captioned(image_of(row[0], where, channels), captions_of(row[1], where))
+        captions = row[1]
+        if isinstance(captions, str):
+            captions = (check_text(captions, f"{where}: the caption"),)
+        else:
+            captions = tuple(check_texts(captions, f"{where}: the captions"))
+        return Captioned(image_of(row[0], where, channels), captions)

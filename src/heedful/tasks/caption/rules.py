@@ -8,6 +8,7 @@ from heedful.config.corpora.roles import Roles
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
+from heedful.metrics.rows import LOSS, PERPLEXITY, TEXT_METRICS, WRITTEN_TEXTS, score_names, validation_metrics
 from heedful.tasks.shared.recipe_checks import check_patches, check_texts
 
 
@@ -47,8 +48,8 @@ CAPTION: Final = TaskRules(
     verb="caption",
     learner="a captioner",
     families=("captioner",),
-    metrics={"loss": "lower", "perplexity": "lower", "bleu": "higher", "chrf": "higher", "exact_match": "higher"},
-    scores=("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer", "perplexity"),
+    metrics=validation_metrics((LOSS, PERPLEXITY, *TEXT_METRICS.values())),
+    scores=score_names(WRITTEN_TEXTS),
     roles=(Roles(("image", "caption"), besides=("label",)),),
     needs="a captioner learns from images with captions: give a table with `image` and `caption`, or "
     '`builtin = "scenes"`',

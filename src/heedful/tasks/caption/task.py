@@ -1,30 +1,31 @@
 """The task of captioners: images and sentences about them, the next token of a caption, exact matches and BLEU."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
-from heedful.data.batches.images import ImageCollator
-from heedful.data.corpora.images import read_captioned
+from heedful.data.corpora.images import Captioned, read_captioned
 from heedful.data.epochs.loader import RowFeed
+from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.metrics.rows import TEXT_METRICS
 from heedful.models.bundle import Bundle
 from heedful.models.networks import ImageCaptioner
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.tasks.caption.data import CaptionCollator, prepare_captions
-from heedful.tasks.caption.evaluation import CaptionEvaluation, evaluate_captions
-from heedful.tasks.caption.model import Captioner
+from heedful.tasks.caption.data import prepare_captions
+from heedful.tasks.caption.model import Captioner, caption_collator
 from heedful.tasks.caption.reinforce import RewardedCaptions
 from heedful.tasks.caption.rules import CAPTION
-from heedful.tasks.caption.validation import CaptionValidator
+from heedful.tasks.shared.sequences.sequence_task import stored_likelihood
+from heedful.tasks.shared.sequences.text_evaluation import validation_names
 from heedful.tasks.shared.task import Task
+from heedful.tasks.shared.validation import Asked, Validated
 from heedful.training.objectives import Captions
 
 
@@ -33,6 +34,7 @@ class CaptionTask(Task):
 
     rules: TaskRules = CAPTION
     model_type = Captioner
+    doing = "describing"
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Tokenize the captions and decode the images; a given vocabulary is kept."""
@@ -45,11 +47,24 @@ class CaptionTask(Task):
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
         """Make the training batches. Which captions share a batch does not depend on the device."""
-        return RowFeed.of(recipe, prepared, collator_of(recipe))
+        return RowFeed.of(recipe, prepared, caption_collator(recipe))
 
-    def validator(self, bundle: Bundle[ImageCaptioner], prepared: Prepared) -> CaptionValidator:
-        """Make the validator that scores the model during training; the recipe's metric comes first."""
-        return CaptionValidator(bundle, prepared.valid, collator_of(bundle.recipe))
+    def validate(self, bundle: Bundle[ImageCaptioner], prepared: Prepared, asked: Asked) -> Validated:
+        """Predict captions of the validation corpora; also describe images greedily, if their scores are asked for."""
+        predicted = stored_likelihood(bundle, caption_collator(bundle.recipe), prepared.valid, asked)
+        scores, recipe = {"loss": predicted.loss, "perplexity": predicted.perplexity}, bundle.recipe
+        if asked.metric not in TEXT_METRICS and not asked.outputs:
+            return Validated(scores)
+        corpora = [read_captioned(corpus, recipe.data.folder) for corpus in recipe.data.valid]
+        rows = [row for corpus in corpora for row in corpus if any(map(str.strip, row.captions))]
+        rows = [rows[index] for index in spread(asked.most or len(rows), len(rows)).tolist()]
+        with asked.show("validating: describing", len(rows)) as advance:
+            captioner: Captioner = self.model_in_use(bundle)
+            names = validation_names(recipe, asked.metric)
+            found = captioner.evaluate_rows(
+                rows, name="`data.valid`", progress=advance, metric=names, likelihood=predicted, beam=1
+            )
+        return Validated({**scores, **found.validation_scores()}, found.texts, found.references)
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of an epoch's captions, end markers included."""
@@ -60,22 +75,6 @@ class CaptionTask(Task):
         """Return how to use such a model: a command, and a call in Python on `model`."""
         return f"heedful caption {folder} photo.jpg", 'caption(["photo.jpg"])'
 
-    def evaluate(
-        self,
-        model: Captioner,
-        corpus: AnyCorpus,
-        folder: str = "",
-        options: Mapping[str, Any] | None = None,
-        show: ShowProgress = show_nothing,
-    ) -> CaptionEvaluation:
-        """Describe the images of a corpus and compare with their captions; `options` are those of the search."""
-        rows, asked = list(read_captioned(corpus, folder)), dict(options or {})
-        metrics = asked.pop("metric", None)
-        with show("describing", len(rows)) as progress:
-            return evaluate_captions(model, rows, name=corpus.title, progress=progress, metrics=metrics, **asked)
-
-
-def collator_of(recipe: Recipe) -> CaptionCollator:
-    """Return the collator that makes the model's input."""
-    encoder = model_of(recipe, CaptionerModel).encoder
-    return CaptionCollator(ImageCollator(encoder.patch, encoder.class_token))
+    def read_corpus(self, model: object, corpus: AnyCorpus, folder: str) -> Iterable[Captioned]:
+        """Read images with their captions."""
+        return read_captioned(corpus, folder)

@@ -1,7 +1,6 @@
 """Evaluation of a masked language model on running text, always with the same masks."""
 
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heedful.base.errors import counted
@@ -10,53 +9,40 @@ from heedful.data.corpora.files import content_key
 from heedful.data.prepare.stores import build_store
 from heedful.data.prepare.texts import TextKind, text_rows
 from heedful.metrics.language.perplexity import MaskedPredictions, predict_masked
-from heedful.metrics.scores import Score, finite_scores
+from heedful.metrics.scores import Score, scores_of
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.fill.feeds import evaluation_feed
+from heedful.tasks.fill.metrics import METRICS
+from heedful.tasks.shared.evaluation import Evaluation
 
 
-@dataclass(frozen=True)
-class MaskedEvaluation:
+@dataclass(frozen=True, eq=False)
+class MaskedEvaluation(Evaluation):
     """Scores of a masked language model on documents."""
 
     predictions: MaskedPredictions
     documents: int
     seconds: float  # time to fill masks
 
-    def scores(self) -> list[Score]:
+    def task_scores(self) -> list[Score]:
         """Return accuracy and perplexity over masked tokens, and next-sentence accuracy if the model predicts it."""
-        found = self.predictions
-        masked = f"{found.right:,} of {found.likelihood.tokens:,} masked tokens"
-        scores = [
-            Score("accuracy", "accuracy", found.accuracy, "percent", masked),
-            Score("perplexity", "perplexity", found.likelihood.perplexity),
-            Score("loss", "loss", found.likelihood.loss, "loss"),
-        ]
-        if found.next_accuracy is not None:
-            pairs = f"{found.right_pairs:,} of {found.pairs:,} pairs"
-            scores.append(Score("next_accuracy", "next sentence", found.next_accuracy, "percent", pairs))
-        return scores
+        return scores_of(METRICS, self.predictions)
 
     def remarks(self) -> list[str]:
         """Return the time taken."""
         return [f"{counted(self.documents, 'document')} in {self.seconds:.1f} s"]
 
-    def to_json(self) -> dict[str, object]:
-        """Return everything as JSON values."""
+    def facts(self) -> dict[str, object]:
+        """Return the numbers of documents, masked tokens and pairs, and the time taken."""
         found = self.predictions
         return {
-            **finite_scores(self.scores()),
             "documents": self.documents,
             "masked_tokens": found.likelihood.tokens,
             "pairs": found.pairs,
             "seconds": round(self.seconds, 3),
         }
-
-    def outputs(self) -> Iterator[str]:
-        """Yield nothing: the evaluation has no output for each text."""
-        return iter(())
 
 
 def evaluate_masked(bundle: Bundle[MaskedModel], corpus: AnyCorpus, folder: str) -> MaskedEvaluation:

@@ -8,6 +8,8 @@ from heedful.config.corpora.roles import Roles
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
+from heedful.metrics.rows import score_names, validation_metrics
+from heedful.tasks.fill.metrics import METRICS, VALIDATED
 from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts
 
 
@@ -42,8 +44,8 @@ FILL: Final = TaskRules(
     verb="fill",
     learner="a masked language model",
     families=("bert",),
-    metrics={"loss": "lower", "perplexity": "lower", "accuracy": "higher"},
-    scores=("accuracy", "perplexity", "loss", "next_accuracy"),
+    metrics=validation_metrics(VALIDATED),
+    scores=score_names(METRICS),
     roles=(Roles(("text",), besides=("second", "label", "number")),),
     needs="a masked language model learns from texts: give `text`",
     vocabularies=("text",),

@@ -1,6 +1,6 @@
 """The task of masked language models: running text, masked tokens, and next-sentence prediction."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,19 +13,22 @@ from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.masked import MaskedFeed
+from heedful.data.batches.masked import MaskedBatch, MaskedFeed, some_inputs
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.metrics.language.perplexity import predict_masked
+from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
-from heedful.tasks.fill.feeds import masked_feed
+from heedful.tasks.fill.feeds import evaluation_feed, masked_feed
+from heedful.tasks.fill.metrics import VALIDATED
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.fill.rules import FILL
-from heedful.tasks.fill.validation import MaskedValidator
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
+from heedful.tasks.shared.validation import Asked, Validated, Validator
 from heedful.training.objectives import MaskedTokens
 
 
@@ -51,9 +54,26 @@ class FillTask(Task):
         """Return the common shape of a GPU's batches if attention needs no padding."""
         return static_layout(model_of(recipe, BertModel), recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
-    def validator(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> MaskedValidator:
-        """Make the validator that scores the model during training; the recipe's metric comes first."""
-        return MaskedValidator(bundle, prepared)
+    def validator(self, bundle: Bundle[MaskedModel], prepared: Prepared) -> Validator:
+        """Refuse unsuitable documents, before training and not at the first validation."""
+        if prepared.valid:
+            evaluation_feed(bundle, prepared.valid, "`data.valid`")
+        return super().validator(bundle, prepared)
+
+    def validate(self, bundle: Bundle[MaskedModel], prepared: Prepared, asked: Asked) -> Validated:
+        """Fill the masks of the validation corpora, always the same."""
+        feed = evaluation_feed(bundle, prepared.valid, "`data.valid`")
+        plan = list(feed.plan(0) if asked.most is None else some_inputs(feed, asked.most))
+        with asked.show("validating: batch", len(plan)) as advance:
+
+            def batches() -> Iterator[MaskedBatch]:
+                for spans in plan:
+                    yield feed.batch(spans)
+                    advance(1)
+
+            found = predict_masked(bundle.model, batches())
+        scores = validation_scores(VALIDATED, found)
+        return Validated(scores if found.next_accuracy is None else {**scores, "next_accuracy": found.next_accuracy})
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of the first epoch; others differ, as each cuts texts differently."""

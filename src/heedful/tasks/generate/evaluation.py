@@ -1,8 +1,6 @@
 """Evaluation of a language model: how well it predicts the texts of a corpus."""
 
-import math
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from heedful.base.errors import counted
@@ -14,11 +12,13 @@ from heedful.data.prepare.stores import build_store
 from heedful.data.prepare.texts import TextKind, text_rows
 from heedful.data.text_form import TextForm
 from heedful.metrics.language.perplexity import Likelihood
-from heedful.metrics.scores import Score, finite_scores
+from heedful.metrics.scores import Score, scores_of
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.tasks.generate.metrics import METRICS
 from heedful.tasks.generate.predicted_text import predicted_text
+from heedful.tasks.shared.evaluation import Evaluation
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class TextSize:
     bytes: int
 
 
-@dataclass(frozen=True)
-class LanguageEvaluation:
+@dataclass(frozen=True, eq=False)
+class LanguageEvaluation(Evaluation):
     """Scores of a language model on documents."""
 
     likelihood: Likelihood
@@ -41,36 +41,17 @@ class LanguageEvaluation:
     stride: int | None  # None: the state was carried over the whole text
     seconds: float
 
-    def scores(self) -> list[Score]:
-        """Return perplexities and bits per byte; units that do not depend on the tokenizer compare different models."""
-        found, size = self.likelihood, self.size
-        return [
-            Score("perplexity", "perplexity", found.perplexity, note=f"per token, of {found.tokens:,}"),
-            Score(
-                "word_perplexity",
-                "word perplexity",
-                Likelihood(found.total, size.words).perplexity,
-                note=f"per word or line break, of {size.words:,}",
-            ),
-            Score("bits_per_byte", "bits per byte", found.total / math.log(2) / max(1, size.bytes), "loss"),
-            Score("loss", "loss", found.loss, "loss"),
-            Score("line_loss", "loss per line", found.total / max(1, size.lines), note="nats"),
-            Score(
-                "uniform_perplexity",
-                "of a uniform guess",
-                float(self.vocabulary),
-                note="perplexity per token, the size of the vocabulary",
-            ),
-        ]
+    def task_scores(self) -> list[Score]:
+        """Return perplexities and bits per byte."""
+        return scores_of(METRICS, self)
 
     def remarks(self) -> list[str]:
         """Return the time taken."""
         return [f"{counted(self.size.documents, 'document')} in {self.seconds:.1f} s"]
 
-    def to_json(self) -> dict[str, object]:
-        """Return everything as JSON values."""
+    def facts(self) -> dict[str, object]:
+        """Return the sizes of the texts, and the time taken."""
         return {
-            **finite_scores(self.scores()),
             "documents": self.size.documents,
             "tokens": self.likelihood.tokens,
             "words": self.size.words,
@@ -79,10 +60,6 @@ class LanguageEvaluation:
             "stride": self.stride,
             "seconds": round(self.seconds, 3),
         }
-
-    def outputs(self) -> Iterator[str]:
-        """Yield nothing: the evaluation has no output for each text."""
-        return iter(())
 
 
 def evaluate_language(

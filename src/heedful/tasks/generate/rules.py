@@ -7,6 +7,8 @@ from heedful.config.corpora.roles import Roles
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
+from heedful.metrics.rows import score_names, validation_metrics
+from heedful.tasks.generate.metrics import METRICS
 from heedful.tasks.shared.recipe_checks import check_longest, check_texts
 
 
@@ -45,8 +47,8 @@ GENERATE: Final = TaskRules(
     verb="generate",
     learner="a language model",
     families=("language",),
-    metrics={"loss": "lower", "perplexity": "lower"},
-    scores=("perplexity", "word_perplexity", "bits_per_byte", "loss", "line_loss", "uniform_perplexity"),
+    metrics=validation_metrics(METRICS),
+    scores=score_names(METRICS),
     roles=(Roles(("text",), besides=("second", "label", "number")),),
     needs="a language model learns from texts: give `text`",
     vocabularies=("text",),

@@ -24,10 +24,11 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
 from heedful.tasks.generate.model import TextGenerator
+from heedful.tasks.generate.predicted_text import predicted_text
 from heedful.tasks.generate.rules import GENERATE
-from heedful.tasks.generate.validation import LanguageValidator
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
+from heedful.tasks.shared.validation import Asked, Validated
 from heedful.training.objectives import NextToken
 from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation
 
@@ -81,9 +82,11 @@ class GenerateTask(Task):
             return shape
         return StaticShape.rows(data.batch_tokens, data.max_length)
 
-    def validator(self, bundle: Bundle[LanguageModel], prepared: Prepared) -> LanguageValidator:
-        """Make the validator that scores the model during training; the recipe's metric comes first."""
-        return LanguageValidator(bundle, prepared)
+    def validate(self, bundle: Bundle[LanguageModel], prepared: Prepared, asked: Asked) -> Validated:
+        """Predict the tokens of the validation corpora, always the same."""
+        text = predicted_text(bundle.recipe, prepared.valid)
+        found = text.likelihood(bundle.model, asked.show, "validating: batch", asked.most)
+        return Validated({"loss": found.loss, "perplexity": found.perplexity})
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens that an epoch predicts."""

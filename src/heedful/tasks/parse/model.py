@@ -1,5 +1,6 @@
 """A trained parser: sentences in, constituency trees out."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack, overload
@@ -15,11 +16,12 @@ from heedful.decode.settings import SearchSettings
 from heedful.explain.explanation import Explanation, SearchNode
 from heedful.explain.generators import explain_pair, explain_search
 from heedful.explain.texts import explain_swapped, refuse_blank
+from heedful.metrics.bracketing import score_trees
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.parse.evaluation import ParseEvaluation, evaluate_parser, trees_of_rows
+from heedful.tasks.parse.evaluation import ParseEvaluation, trees_of_rows
 from heedful.tasks.parse.parse import BLANK, ParseOptions
 from heedful.tasks.parse.parse import Parse as Parse
 from heedful.tasks.parse.rules import PARSE, leaves_of
@@ -103,7 +105,26 @@ class Parser(SequenceModel):
         """
         own = check_metrics(metrics, self.recipe.rules)
         trees = trees_of_rows(check_several(data, name), name)
-        return evaluate_parser(self, trees, name=name, progress=progress, **options).with_metrics(own)
+        return self.evaluate_rows(trees, name=name, progress=progress, **options).with_metrics(own)
+
+    def evaluate_rows(
+        self,
+        rows: Sequence[Tree | None],
+        *,
+        name: str = "trees",
+        progress: ProgressCallback = lambda ready: None,
+        **options: Unpack[ParseOptions],
+    ) -> ParseEvaluation:
+        """Parse the words of trees and compare with the trees; blank ones are left out."""
+        true = tuple(tree for tree in rows if tree is not None)
+        if not true:
+            raise UserError(f"{name} has no tree to compare with.")
+        began = time.perf_counter()
+        texts = [" ".join(tree.words) for tree in true]
+        found = tuple(best.tree for best, *_ in self.stream_detailed(texts, name=name, progress=progress, **options))
+        seconds = time.perf_counter() - began
+        lines = tuple(tree is not None for tree in rows)
+        return ParseEvaluation(true, found, score_trees(found, true), seconds, lines)
 
     @show_options(ParseOptions)
     def explain(

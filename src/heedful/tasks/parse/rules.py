@@ -9,6 +9,8 @@ from heedful.config.decode import LEAST_OF_TREE
 from heedful.config.tables import Tables
 from heedful.config.task_rules import TaskRules
 from heedful.config.tokenizer import side_of
+from heedful.metrics.rows import LOSS, PERPLEXITY, compared_metrics, score_names, validation_metrics
+from heedful.tasks.parse.metrics import METRICS
 from heedful.tasks.shared.sequences.rules import check_pairs
 
 
@@ -54,13 +56,13 @@ PARSE: Final = TaskRules(
     verb="parse",
     learner="a parser",
     families=("transformer", "recurrent", "mixed"),
-    metrics={"loss": "lower", "perplexity": "lower", "f1": "higher"},
-    scores=("f1", "precision", "recall", "f1_short", "exact_match", "well_formed"),
+    metrics=validation_metrics((LOSS, PERPLEXITY, *METRICS)),
+    scores=score_names(METRICS),
     roles=(Roles(("tree",)),),
     needs='a parser learns from trees: give `trees`, a file such as "train.trees"',
     vocabularies=("source", "target"),
     network_parts=("encoder", "decoder", "output", "next_token_states"),
-    compared_by=("f1", "exact_match", "precision", "recall"),
+    compared_by=compared_metrics(METRICS),
     own_tokenizers=False,  # brackets are whole pieces
     searches=True,
     own_keys=("data.max_ratio", "train.scheduled_sampling"),

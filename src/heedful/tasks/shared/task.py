@@ -5,9 +5,9 @@ and `heedful.load`; the others are in `tasks.table`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,78 +21,11 @@ from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.metrics.own_metrics import Metrics
-from heedful.metrics.scores import ItemScores, Score
 from heedful.models.bundle import Bundle
+from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
 from heedful.tasks.shared.validation import Asked, Validated, Validator
 from heedful.training.objectives import Objective
-
-
-@runtime_checkable
-class ShowsProgress(Protocol):
-    """A validator that shows how much of its work is done, by a function that the run sets."""
-
-    show: ShowProgress
-
-
-@runtime_checkable
-class SaysLines(Protocol):
-    """A validator that has something to say once, by a function that the run sets."""
-
-    say: Callable[[str], None]
-
-
-@runtime_checkable
-class GivesSamples(Protocol):
-    """A validator that has outputs, and keeps a few of its last validation: each an input, its reference and output."""
-
-    samples: Sequence[tuple[str, str, str]]
-
-
-@runtime_checkable
-class TakesMetrics(Protocol):
-    """A validator that scores by metrics of the caller's program too, which the run sets."""
-
-    metrics: Metrics
-
-
-@runtime_checkable
-class ScoresOutputs(Protocol):
-    """An evaluation with outputs and references, which metrics of the caller's program can score."""
-
-    def with_metrics(self, metrics: Metrics) -> Self:
-        """Return the evaluation with these scores as well."""
-        ...
-
-
-@runtime_checkable
-class ScoresItems(Protocol):
-    """An evaluation that can be compared with another one, item by item: see `TaskRules.compared_by`."""
-
-    def item_scores(self) -> ItemScores:
-        """Return what each item adds to the scores."""
-        ...
-
-
-class Evaluation(Protocol):
-    """The scores of a model on one corpus, in several forms."""
-
-    def scores(self) -> Sequence[Score]:
-        """Return the scores to show, to record and to average over models."""
-        ...
-
-    def remarks(self) -> Sequence[str]:
-        """Return lines to show after the scores."""
-        ...
-
-    def to_json(self) -> Mapping[str, object]:
-        """Everything, as JSON values."""
-        ...
-
-    def outputs(self) -> Iterator[str]:
-        """Yield the model's outputs, one line per text."""
-        ...
 
 
 class Task(ABC):
@@ -104,6 +37,7 @@ class Task(ABC):
     rules: TaskRules  # of its recipes, and the names of its models; without torch
     model_type: type[LoadedModel[Any]]  # class of its loaded models
     doing: ClassVar[str] = "evaluating"  # what progress calls an evaluation
+    _in_use: LoadedModel[Any] | None = None
 
     @abstractmethod
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
@@ -125,9 +59,15 @@ class Task(ABC):
         """Return the common shape of a GPU's batches if attention needs no padding; None if batches stay ragged."""
         return None
 
-    def validator(self, bundle: Bundle[Any], prepared: Prepared) -> Any:
+    def validator(self, bundle: Bundle[Any], prepared: Prepared) -> Validator:
         """Make the validator that scores the model during training; the recipe's metric comes first."""
         return Validator(self, bundle, prepared)
+
+    def model_in_use(self, bundle: Bundle[Any]) -> Any:
+        """Return the model of a bundle that is being trained, the same at each call: it keeps what a GPU recorded."""
+        if self._in_use is None or self._in_use.bundle is not bundle:
+            self._in_use = self.model_type(bundle)
+        return self._in_use
 
     def validate(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Validated:
         """Evaluate a model that is being trained on the validation corpora, of which there is one at least."""

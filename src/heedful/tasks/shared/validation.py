@@ -70,6 +70,8 @@ class Validator:
             return {}
         asked = Asked(settings.metric, settings.max_sentences, bool(self.metrics), self.show)
         found = self.task.validate(self.bundle, self.prepared, asked)
+        if self.metrics and not found.outputs:
+            raise UserError("`metrics` score outputs, which this task's validation does not have: leave them out.")
         self.samples = found.samples
         scores = {**found.scores, **score_outputs(self.metrics, found.outputs, found.references)}
         refuse_diverged(scores["loss"])
@@ -86,12 +88,6 @@ def refuse_diverged(loss: float) -> None:
             "The validation loss is not finite: lower the learning rate, lengthen the warm-up or set "
             "`train.clip_norm`. What was saved before is intact."
         )
-
-
-def metric_first(scores: Mapping[str, float], metric: str) -> Mapping[str, float]:
-    """Return the scores of a validation, with the deciding metric first."""
-    refuse_diverged(scores["loss"])
-    return {metric: scores[metric], **scores}
 
 
 def some_outputs(inputs: Sequence[str], references: Sequence[str], outputs: Sequence[str]) -> list[Sample]:

@@ -1,20 +1,26 @@
 """A trained translator: text in, text out."""
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Unpack, overload
+from dataclasses import replace
+from functools import partial
+from typing import Unpack, cast, overload
 
-from heedful.base.arguments import check_one_each, check_several, check_texts, check_whole
+from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError, memory_faults
 from heedful.base.options import show_options
 from heedful.config.decode import SearchOptions
 from heedful.data.corpora.in_memory import read_rows
 from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.planner import WordPlanner
-from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import text_queries
 from heedful.decode.search import ProgressCallback, search
 from heedful.explain.explanation import Explanation
+from heedful.explain.texts import explain_swapped, refuse_blank
+from heedful.metrics.edits import Reference, uniform, variants_of
+from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
+from heedful.metrics.summed_metrics import metric_names
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
@@ -24,13 +30,11 @@ from heedful.tasks.shared.sequences.search_options import SearchRequest, refuse_
 from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.sequences.token_scores import END_PIECE, LONGEST_SCORED
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
-from heedful.tasks.translate.alignment import Alignment, align
-from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
-from heedful.tasks.translate.explaining import ExplainOptions, explain_translation
-from heedful.tasks.translate.reranking import Reranked, rerank_one
+from heedful.tasks.translate.evaluation import TranslationEvaluation, each_variant, evaluate_translations
+from heedful.tasks.translate.explaining import ExplainOptions, explain_found, record_search
 from heedful.tasks.translate.rules import TRANSLATE
-from heedful.tasks.translate.scoring import PairScore, score_tokens
-from heedful.tasks.translate.translation import BLANK
+from heedful.tasks.translate.scoring import NBestList, PairScore, Reranked, rerank, score_tokens
+from heedful.tasks.translate.translation import BLANK, translations_of
 from heedful.tasks.translate.translation import Translation as Translation
 from heedful.tasks.translate.word_rules import WordRules, search_with_words
 
@@ -161,10 +165,57 @@ class Translator(SequenceModel):
         """
         names = metrics_by_name(metrics)
         own = {} if names else check_metrics(metrics, self.recipe.rules)
-        rows = list(read_rows(data, TRANSLATE, name, several=True))
-        sources, references = [str(row["source"]) for row in rows], [row["target"] for row in rows]
-        found = evaluate(self, sources, references, name=name, progress=progress, metrics=names, **options)
-        return found.with_metrics(own)
+        rows = [(str(row["source"]), row["target"]) for row in read_rows(data, TRANSLATE, name, several=True)]
+        return self.evaluate_rows(rows, name=name, progress=progress, metric=names, **options).with_metrics(own)
+
+    def evaluate_rows(
+        self,
+        rows: Sequence[tuple[str, Reference]],
+        *,
+        name: str = "texts",
+        progress: ProgressCallback = lambda ready: None,
+        metric: Sequence[str] | None = None,
+        likelihood: Likelihood | None = None,
+        **options: Unpack[SearchOptions],
+    ) -> TranslationEvaluation:
+        """Translate sources and compare with their references; also compute the likelihood of the references.
+
+        A reference is a text, or a tuple of variants of which each is right. `metric` are names of scores, by default
+        those of the recipe's `evaluate.metrics`. A pair with a blank side counts in all scores but the likelihood,
+        which is that of all variants, unless it is given. `name` is the corpus's name in messages. If the recipe sets
+        `evaluate.detokenize`, detokenized text is compared. With the option `raw` both sides are ordinary text, and
+        are compared as such.
+        """
+        sources, references = [source for source, _ in rows], uniform([reference for _, reference in rows])
+        if not any(source.strip() for source in sources):
+            raise UserError(f"{name} has no sentence to translate.")
+        shown = self.recipe.evaluate.metrics if metric is None else metric_names(metric)
+        raw = options.get("raw", False)
+        inputs = self.encode(sources, options.get("to"), raw=raw, name=name)
+        languages = [self.wording.language(source) for source in inputs]
+        if likelihood is None:
+            split = each_variant(self.wording.split_target, references, languages) if raw else references
+            likelihood = self._likelihood(inputs, split, name)
+        began = time.perf_counter()
+        found = [best for best, *_ in self.translate_detailed(sources, name=name, progress=progress, **options)]
+        seconds = time.perf_counter() - began
+        return evaluate_translations(
+            self, sources, found, references, languages, shown=shown, likelihood=likelihood, seconds=seconds, raw=raw
+        )
+
+    def _likelihood(self, inputs: Sequence[Sequence[int]], references: Sequence[Reference], name: str) -> Likelihood:
+        """Return the likelihood of all variants of references, given the sources' pieces; not of those with none."""
+        targets = self.wording.encode_target([text for reference in references for text in variants_of(reference)])
+        numbers = [len(variants_of(reference)) for reference in references]
+        inputs = [source for source, number in zip(inputs, numbers, strict=True) for _ in range(number)]
+        self.check_lengths(inputs, name)
+        self.check_targets(targets, name)
+        pairs = [pair for pair in zip(inputs, targets, strict=True) if all(pair)]
+        if not pairs:
+            return Likelihood(0.0, 0)
+        sides = [source for source, _ in pairs], [target for _, target in pairs]
+        found = score_tokens(self.networks, *sides, self.recipe.data.batch_tokens)
+        return Likelihood(-sum(map(sum, found)), sum(map(len, found)))
 
     def score(self, sources: Sequence[str], targets: Sequence[str], to: Languages = None) -> list[PairScore]:
         """Score each target as a translation of its source: log P of the target, and of each of its pieces.
@@ -209,7 +260,9 @@ class Translator(SequenceModel):
         With a `weight`, the system's own `scores` count too: the order is by the model's score + weight * theirs. The
         length penalty is that of the recipe's [decode], with another alpha if `length_penalty` is given.
         """
-        return rerank_one(self, source, candidates, scores, weight=weight, length_penalty=length_penalty, to=to)
+        listed = NBestList.of(check_text(source, "`source`"), check_texts(candidates, "candidates"), scores)
+        score = partial(self.score_stream, to=to, name="candidates")
+        return next(rerank(score, self.recipe.decode, [listed], weight=weight, length_penalty=length_penalty))[1]
 
     @show_options(ExplainOptions)
     def explain(
@@ -219,7 +272,23 @@ class Translator(SequenceModel):
 
         Each token has `top` runners-up. Of an ensemble, the first model is explained.
         """
-        return explain_translation(self, text, target, top, options)
+        refuse_blank(check_text(text, "`text`"))
+        swapped = options.pop("swapped", None)
+        if swapped is not None:
+            return explain_swapped(lambda other: self.explain(other, target, top=top, **options), text, swapped)
+        gradients = check_flag("gradients", options.pop("gradients", False))
+        recorded = check_flag("search", options.pop("search", False))
+        searched = cast(SearchOptions, options)
+        if target is None:
+            (best, *_), *_ = self.translate_detailed([text], **searched)
+        else:
+            (tokens,) = self.wording.encode_target([check_text(target, "`target`")])
+            self.check_targets([tokens], "`target`")
+            best = Translation(target, 0.0, tuple(tokens), True)
+        found = explain_found(self, text, best, top, options.get("to"), bool(options.get("raw")), gradients)
+        if not recorded or target is not None:
+            return found
+        return replace(found, search=record_search(self, self._scorer, text, best, self._request(1, searched)))
 
     def _score_pairs(
         self, sources: Sequence[str], targets: Sequence[str], to: Languages, name: str, first: int
@@ -294,32 +363,8 @@ class Translator(SequenceModel):
                 "training diverged. Train again, more gently."
             )
         progress(len(sources) - len(spoken))
-        translated = dict(zip(indices, request.choose(self._in_words(spoken, found, request.raw)), strict=True))
+        translated = dict(zip(indices, request.choose(translations_of(self, spoken, found, request.raw)), strict=True))
         return [translated.get(index, [BLANK]) for index in range(len(sources))]
-
-    def _in_words(
-        self, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]], raw: bool
-    ) -> Iterator[list[Translation]]:
-        languages = [self.wording.language(source) for source, nbest in zip(sources, found, strict=True) for _ in nbest]
-        texts = self.wording.decode([best.tokens for nbest in found for best in nbest], languages, raw)
-        for source, nbest in zip(sources, found, strict=True):
-            yield [
-                Translation(
-                    next(texts),
-                    best.score,
-                    best.tokens,
-                    best.complete,
-                    best.log_probability,
-                    self._alignment(source, best),
-                )
-                for best in nbest
-            ]
-
-    def _alignment(self, source: Sequence[int], best: Hypothesis) -> Alignment | None:
-        if best.alignment is None:
-            return None
-        tags = 0 if self.wording.language(source) is None else 1
-        return align(self.vocabularies, source[tags:], best.tokens, [index - tags for index in best.alignment])
 
     def _own_facts(self) -> Iterator[str]:
         yield from super()._own_facts()

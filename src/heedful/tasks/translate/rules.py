@@ -5,6 +5,7 @@ from typing import Final
 from heedful.config.corpora.any import SPLITS
 from heedful.config.corpora.roles import Roles
 from heedful.config.task_rules import TaskRules
+from heedful.metrics.rows import LOSS, PERPLEXITY, TEXT_METRICS, WRITTEN_TEXTS, score_names, validation_metrics
 from heedful.tasks.shared.sequences.rules import check_pairs
 
 TRANSLATE: Final = TaskRules(
@@ -13,18 +14,8 @@ TRANSLATE: Final = TaskRules(
     verb="translate",
     learner="a translator",
     families=("transformer", "recurrent", "mixed"),
-    metrics={
-        "loss": "lower",
-        "perplexity": "lower",
-        "bleu": "higher",
-        "chrf": "higher",
-        "ter": "lower",
-        "exact_match": "higher",
-        "edit_distance": "lower",
-        "per": "lower",
-        "wer": "lower",
-    },
-    scores=("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer", "perplexity"),
+    metrics=validation_metrics((LOSS, PERPLEXITY, *TEXT_METRICS.values())),
+    scores=score_names(WRITTEN_TEXTS),
     roles=(Roles(("source", "target")),),
     needs="a translator learns from pairs: give `source` and `target`",
     vocabularies=("source", "target"),

@@ -1,14 +1,22 @@
-"""Log probabilities of given translations, for filtering corpora and for rescoring n-best lists."""
+"""Log probabilities of given translations, for filtering corpora and for reranking n-best lists of any system."""
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
 
+from heedful.base.arguments import check_number, check_one_each
+from heedful.base.errors import UserError
+from heedful.config.decode import Decode
 from heedful.data.batches.pairs import collate, pair_costs
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
+from heedful.decode.penalties import LengthPenalty
 from heedful.metrics.language.perplexity import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.sequences.search_options import PENALTIES
 from heedful.tasks.shared.sequences.token_scores import TokenScores
 
 
@@ -32,3 +40,96 @@ def score_tokens(
         for indices, batch in zip(plan, scored, strict=True):
             found.update(zip(indices.tolist(), batch, strict=True))
     return [found[row] for row in range(len(sources))]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A translation that some system proposes, with the score that the system gives it, if it is known."""
+
+    text: str
+    given: float | None = None
+
+
+@dataclass(frozen=True)
+class NBestList:
+    """A source and its candidates."""
+
+    source: str
+    candidates: tuple[Candidate, ...]
+    where: str = "the list"  # its name in messages
+
+    @classmethod
+    def of(cls, source: str, texts: Sequence[str], scores: Sequence[float] | None) -> "NBestList":
+        """Combine candidates with the scores that they were given, if any; refuse another number of scores."""
+        if not texts:
+            raise UserError("`candidates` is empty: give at least one.")
+        if scores is not None:
+            check_one_each(len(texts), "candidate", len(scores), "score")
+        given = [None] * len(texts) if scores is None else scores
+        return cls(source, tuple(map(Candidate, texts, given)), "`candidates`")
+
+
+@dataclass(frozen=True)
+class Reranked:
+    """A candidate in its new order."""
+
+    text: str
+    score: float  # what candidates are ordered by: the model's score + weight * the given one
+    model_score: float  # log P / length penalty, as in a search
+    log_probability: float
+    given: float | None
+    index: int  # in the list as it was given, counted from 0
+
+
+Listed = TypeVar("Listed", bound=NBestList)
+
+
+def rerank(
+    score: Callable[[Iterable[tuple[str, str]]], Iterator[PairScore]],
+    decode: Decode,
+    lists: Iterable[Listed],
+    *,
+    weight: object = 0.0,
+    length_penalty: object = None,
+) -> Iterator[tuple[Listed, list[Reranked]]]:
+    """Yield each list with its candidates, best first, by log P / length penalty + weight * given score.
+
+    `score` scores (source, target) pairs in order: see `Translator.score_stream`. The length penalty is that of
+    [decode], with another alpha if `length_penalty` is given.
+    """
+    factor = check_number("weight", weight)
+    alpha = decode.length_penalty if length_penalty is None else check_number("length_penalty", length_penalty)
+    penalty = PENALTIES[decode.length_penalty_kind](alpha, decode.length_shift)
+    waiting: deque[Listed] = deque()
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for listed in lists:
+            _refuse_missing_scores(listed, factor)
+            waiting.append(listed)
+            yield from ((listed.source, candidate.text) for candidate in listed.candidates)
+
+    scored = score(pairs())
+    for first in scored:
+        listed = waiting.popleft()
+        scores = [first, *islice(scored, len(listed.candidates) - 1)]
+        yield listed, _reorder(listed.candidates, scores, penalty, factor)
+
+
+def _reorder(
+    candidates: Sequence[Candidate], scores: Sequence[PairScore], penalty: LengthPenalty, weight: float
+) -> list[Reranked]:
+    """Order candidates, best first; equal ones keep their order."""
+    found = []
+    for index, (candidate, scored) in enumerate(zip(candidates, scores, strict=True)):
+        log_p = scored.log_probability
+        model_score = log_p / penalty(len(scored.log_probabilities))
+        mixed = model_score + weight * (candidate.given or 0.0)
+        found.append(Reranked(candidate.text, mixed, model_score, log_p, candidate.given, index))
+    return sorted(found, key=lambda one: -one.score)
+
+
+def _refuse_missing_scores(listed: NBestList, weight: float) -> None:
+    if weight and any(candidate.given is None for candidate in listed.candidates):
+        raise UserError(
+            f"{listed.where} has a candidate without a score, which {weight:g} cannot weigh: leave out the weight."
+        )

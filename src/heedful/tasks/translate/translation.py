@@ -1,9 +1,42 @@
-"""The translation of a text."""
+"""The translation of a text, and which source pieces and words its pieces and words attended to most."""
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heedful.tasks.translate.alignment import Alignment
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.decode.hypothesis import Hypothesis
+from heedful.tasks.shared.sequences.model import SequenceModel
+
+Pairs = tuple[tuple[int, int], ...]  # (index in the source, index in the target), counted from 0
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Every target piece with the source piece of the greatest attention weight, and the pairs of their words."""
+
+    pieces: Pairs
+    words: Pairs  # words are separated by spaces
+    source_pieces: tuple[str, ...]  # pieces in readable form: see `Tokenizer.pieces`
+    target_pieces: tuple[str, ...]
+
+    def pharaoh(self) -> str:
+        """Format the pairs of words in the Pharaoh format: "0-0 1-2"."""
+        return " ".join(f"{source}-{target}" for source, target in self.words)
+
+
+def align(
+    vocabularies: Vocabularies, source: Sequence[int], target: Sequence[int], indices: Sequence[int]
+) -> Alignment:
+    """Make an alignment from an index in the source for each target piece; the last index is that of `</s>`."""
+    pairs = tuple((index, number) for number, index in enumerate(indices) if 0 <= index < len(source))
+    source_words, target_words = vocabularies["source"].words(source), vocabularies["target"].words(target)
+    return Alignment(
+        pairs,
+        tuple(sorted({(source_words[left], target_words[right]) for left, right in pairs})),
+        tuple(vocabularies["source"].pieces(source)),
+        tuple(vocabularies["target"].pieces(target)),
+    )
 
 
 @dataclass(frozen=True)
@@ -19,3 +52,27 @@ class Translation:
 
 
 BLANK: Final = Translation("", 0.0, (), True)
+
+
+def translations_of(
+    model: SequenceModel, sources: Sequence[Sequence[int]], found: Sequence[Sequence[Hypothesis]], raw: bool
+) -> Iterator[list[Translation]]:
+    """Yield what a search found for each source, in words; `raw` ones are ordinary text."""
+    wording = model.wording
+    languages = [wording.language(source) for source, nbest in zip(sources, found, strict=True) for _ in nbest]
+    texts = wording.decode([best.tokens for nbest in found for best in nbest], languages, raw)
+    for source, nbest in zip(sources, found, strict=True):
+        tags = 0 if wording.language(source) is None else 1
+        yield [
+            Translation(
+                next(texts),
+                best.score,
+                best.tokens,
+                best.complete,
+                best.log_probability,
+                None
+                if best.alignment is None
+                else align(model.vocabularies, source[tags:], best.tokens, [index - tags for index in best.alignment]),
+            )
+            for best in nbest
+        ]

@@ -14,9 +14,8 @@ import sacrebleu
 
 from heedful.cli.main import run
 from heedful.cli.reports.comparison import statement
-from heedful.lab import translate_test_set
 from heedful.lab.compare import System, compare
-from heedful.tasks.translate.evaluation import TranslationEvaluation, evaluate
+from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
@@ -212,10 +211,13 @@ def test_a_lowercased_model_is_scored_without_case(
 def test_cut_translations_are_mentioned(
     reversing_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
-    def cutting(*arguments: Any, **options: Any) -> TranslationEvaluation:
-        return replace(evaluate(*arguments, **options), cut=3)
+    evaluate_rows = Translator.evaluate_rows
 
-    monkeypatch.setattr(translate_test_set, "evaluate", cutting)
+    def cutting(*arguments: Any, **options: Any) -> TranslationEvaluation:
+        found = evaluate_rows(*arguments, **options)
+        return replace(found, best=tuple(replace(one, complete=index >= 3) for index, one in enumerate(found.best)))
+
+    monkeypatch.setattr(Translator, "evaluate_rows", cutting)
     assert comparing(reversing_folder, reversing_folder, "--corpus", "second") == 0
     told = f"heedful: {reversing_folder}: 3 translations were cut at the maximum length: raise --max-extra."
     assert told in capsys.readouterr().err.splitlines()

@@ -16,7 +16,7 @@ from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.data.prepare.texts import prepare_texts
 from heedful.models.bundle import read_bundle
 from heedful.models.networks import MaskedModel
-from heedful.tasks.fill.validation import MaskedValidator
+from heedful.tasks.fill.task import FillTask
 
 
 @pytest.fixture
@@ -34,7 +34,9 @@ def test_a_masked_model_scores_as_in_training(masked: Path, capsys: Capture) -> 
     bundle = read_bundle(masked, MaskedModel)
     bundle.model.eval()
     expected = dict(
-        MaskedValidator(bundle, prepare_texts(bundle.recipe, given=bundle.vocabularies, documents=True, mask=True))()
+        FillTask().validator(
+            bundle, prepare_texts(bundle.recipe, given=bundle.vocabularies, documents=True, mask=True)
+        )()
     )
     assert {name: corpus[name] for name in ("loss", "perplexity", "accuracy", "next_accuracy")} == {
         name: pytest.approx(score, rel=1e-5) for name, score in expected.items()

@@ -19,7 +19,6 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.tasks.fill.feeds import begins_word, evaluation_feed
 from heedful.tasks.fill.task import FillTask
-from heedful.tasks.fill.validation import MaskedValidator
 
 TASK = FillTask()
 
@@ -49,14 +48,14 @@ def judged(folder: Path, **validation: object) -> tuple[Bundle[MaskedModel], Pre
 
 
 def test_the_metric_comes_first_and_the_others_follow(tmp_path: Path) -> None:
-    scores = MaskedValidator(*judged(tmp_path, metric="perplexity"))()
+    scores = FillTask().validator(*judged(tmp_path, metric="perplexity"))()
     assert list(scores) == ["perplexity", "loss", "accuracy", "next_accuracy"]
     assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
 
 
 def test_without_texts_there_is_nothing_to_judge_by(tmp_path: Path) -> None:
     bundle, prepared = judged(tmp_path)
-    assert MaskedValidator(bundle, Prepared(bundle.vocabularies, prepared.train, (1.0,), ()))() == {}
+    assert FillTask().validator(bundle, Prepared(bundle.vocabularies, prepared.train, (1.0,), ()))() == {}
 
 
 def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,9 +66,9 @@ def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatc
         seen.append(sum(batch.sentences for batch in kept))
         return predict_masked(model, kept)
 
-    monkeypatch.setattr("heedful.tasks.fill.validation.predict_masked", counting)
+    monkeypatch.setattr("heedful.tasks.fill.task.predict_masked", counting)
     for most in (7, None, 100_000):
-        judge = MaskedValidator(*judged(tmp_path, max_sentences=most))
+        judge = FillTask().validator(*judged(tmp_path, max_sentences=most))
         assert judge() == judge()
     assert seen[0] == seen[1] == 7
     assert seen[2] == seen[4] > 20
@@ -78,7 +77,7 @@ def test_so_many_inputs_are_judged_as_the_recipe_says(tmp_path: Path, monkeypatc
 def test_masks_do_not_depend_on_the_budget_of_training(tmp_path: Path) -> None:
     bundle, prepared = judged(tmp_path)
     other = Bundle(changed(bundle.recipe, data={"batch_tokens": 64}), bundle.vocabularies, bundle.model)
-    assert MaskedValidator(bundle, prepared)() == MaskedValidator(other, prepared)()
+    assert FillTask().validator(bundle, prepared)() == FillTask().validator(other, prepared)()
 
 
 @pytest.mark.parametrize(
@@ -92,7 +91,7 @@ def test_validation_that_cannot_be_is_refused_before_training(tmp_path: Path, te
     (tmp_path / "test.txt").write_text(texts)
     bundle, prepared = judged(tmp_path)
     with pytest.raises(UserError) as caught:
-        MaskedValidator(bundle, prepared)
+        FillTask().validator(bundle, prepared)
     way_out = "add some, or set `model.next_sentence = false` in training"
     assert str(caught.value) == f"`data.valid`: {why}: {way_out}."
     with pytest.raises(UserError, match=f"^wiki: {why}"):

@@ -17,9 +17,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.runs.training_run import train
 from heedful.tasks.loading import load
-from heedful.tasks.parse.evaluation import evaluate_parser
 from heedful.tasks.parse.model import Parser
-from heedful.tasks.parse.validation import ParseValidator
 from heedful.tasks.table import find_task
 from heedful.tasks.translate.model import Translator
 
@@ -106,7 +104,7 @@ def test_data_in_memory_is_scored(parser: Parser) -> None:
     as_pair = parser.evaluate([("w1 w2 w3", text), ("", "")])
     as_tree = heedful.evaluate(parser, [read_tree(text, "here")])
     assert as_text.predicted == as_pair.predicted == as_tree.predicted  # type: ignore[attr-defined]
-    assert as_text.to_json()["count"] == 1
+    assert as_text.to_json()["metrics"] == {"count": 1}
 
 
 def test_labels_are_those_of_the_training_trees(parser: Parser) -> None:
@@ -137,7 +135,7 @@ def test_a_file_without_trees_is_refused_by_its_name(tmp_path: Path) -> None:
 
 def test_trees_are_scored_against_the_true_ones(parser: Parser) -> None:
     true = [read_tree("(ROOT (S (NP (DT w1) (NN w2)) (VP (VB w3))))", "here"), None]
-    found = evaluate_parser(parser, true)
+    found = parser.evaluate_rows(true)
     assert len(found.true) == len(found.predicted) == 1
     names = ["f1", "precision", "recall", "f1_short", "exact_match", "well_formed"]
     assert [score.name for score in found.scores()] == names
@@ -145,22 +143,22 @@ def test_trees_are_scored_against_the_true_ones(parser: Parser) -> None:
     line, blank = found.outputs()
     assert blank == ""
     assert read_tree(line, "here") == found.predicted[0]
-    loose = evaluate_parser(parser, true, unconstrained=True)
+    loose = parser.evaluate_rows(true, unconstrained=True)
     assert (found.well_formed, loose.well_formed) == (1.0, 0.0)
     assert list(loose.outputs()) == ["", ""]
     with pytest.raises(UserError, match=r"^nothing\.trees has no tree to compare with\.$"):
-        evaluate_parser(parser, [None], name="nothing.trees")
+        parser.evaluate_rows([None], name="nothing.trees")
 
 
 def test_validation_has_the_f1_of_greedy_parses_if_it_is_asked_for(bundle: Bundle[EncoderDecoder]) -> None:
     task = find_task(bundle.recipe)
     prepared = task.prepare(bundle.recipe, None, lambda message: None)
-    scores = ParseValidator(bundle, prepared.valid)()
+    scores = task.validator(bundle, prepared)()
     assert next(iter(scores)) == "f1"
     assert 0 <= scores["f1"] <= 1
     by_loss = bundle.recipe.train.validation.model_copy(update={"metric": "loss"})
     plain = bundle.recipe.model_copy(update={"train": bundle.recipe.train.model_copy(update={"validation": by_loss})})
-    assert set(ParseValidator(Bundle(plain, bundle.vocabularies, bundle.model), prepared.valid)()) == {
+    assert set(task.validator(Bundle(plain, bundle.vocabularies, bundle.model), prepared)()) == {
         "loss",
         "perplexity",
     }

@@ -11,14 +11,14 @@ from heedful.base.errors import UserError
 from heedful.config.corpora.containers import Tsv
 from heedful.config.decode import Evaluate
 from heedful.config.train.table import Validation
+from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.metrics.edits import variants_of
 from heedful.models.bundle import Bundle
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.table import task_named
-from heedful.tasks.translate.evaluation import evaluate
 from heedful.tasks.translate.model import Translator
-from heedful.tasks.translate.validation import TranslationValidator
+from heedful.tasks.translate.task import TranslateTask
 
 SOURCES = ["ant bee", "cat dog", "eel fox gnu"]
 REFERENCES = [("bee ant", "ant bee"), ("hen",), ("gnu fox", "eel")]  # right; two edits away; one edit away
@@ -79,8 +79,9 @@ def test_the_best_model_can_be_chosen_by_them(metric: str, reversing: Translator
     targets = reversing.wording.encode_target([variants[0] for variants in REFERENCES])
     store = TokenStore.of(source=reversing.encode(SOURCES), target=targets)
     with evaluation_mode(reversing.network):
-        scores = TranslationValidator(bundle, [store])()
-    found = evaluate(reversing, SOURCES, [variants_of(variants)[0] for variants in REFERENCES], metrics=[metric])
+        scores = TranslateTask().validator(bundle, Prepared(bundle.vocabularies, (), (), (store,)))()
+    first = [variants_of(variants)[0] for variants in REFERENCES]
+    found = reversing.evaluate_rows(list(zip(SOURCES, first, strict=True)), metric=[metric])
     assert list(scores) == [metric, "loss", "perplexity", "bleu", "chrf"]
     assert scores[metric] == {score.name: score.value for score in found.scores()}[metric]
 
@@ -95,7 +96,8 @@ def test_variants_of_validation_are_references_of_one_source(reversing: Translat
     targets = reversing.wording.encode_target([target for _, target in rows])
     store = TokenStore.of(source=reversing.encode([source for source, _ in rows]), target=targets)
     with evaluation_mode(reversing.network):
-        scores = TranslationValidator(Bundle(recipe, reversing.vocabularies, reversing.network), [store])()
+        bundle = Bundle(recipe, reversing.vocabularies, reversing.network)
+        scores = TranslateTask().validator(bundle, Prepared(bundle.vocabularies, (), (), (store,)))()
     assert scores["per"] == pytest.approx(60)
     found = task_named("translate").evaluate(reversing, corpus, str(tmp_path), {"metric": ["per"]})
     assert found.scores()[0].value == scores["per"]

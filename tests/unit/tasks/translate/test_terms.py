@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.tasks.translate.terms import Terms, read_terms
+from heedful.tasks.translate.word_rules import Terms, read_terms
 
 
 def write(folder: Path, text: str) -> str:

@@ -15,8 +15,8 @@ from heedful.tasks.caption.caption import CaptionOptions
 from heedful.tasks.generate.generation import GenerateOptions
 from heedful.tasks.parse.parse import ParseOptions
 from heedful.tasks.shared.sequences.search_options import resolve
-from heedful.tasks.translate.alignment import align
 from heedful.tasks.translate.model import Translator
+from heedful.tasks.translate.translation import align
 
 
 def test_what_is_left_out_is_the_recipes() -> None:
