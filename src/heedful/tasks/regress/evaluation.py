@@ -6,9 +6,9 @@ from typing import Any
 
 from heedful.base.columns import one_column
 from heedful.base.errors import counted
-from heedful.metrics.numbers import NumberResult
 from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
 from heedful.tasks.regress.metrics import METRICS
+from heedful.tasks.regress.numbers import NumberResult
 from heedful.tasks.shared.evaluation import Evaluation
 
 

@@ -20,13 +20,13 @@ from heedful.data.epochs.loader import Collator
 from heedful.data.token_store import TokenStore
 from heedful.explain.explanation import Explanation
 from heedful.explain.texts import explain_swapped, refuse_blank
-from heedful.metrics.numbers import NumberResult
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Regressor
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.regress.evaluation import NumberEvaluation
 from heedful.tasks.regress.explaining import explain_number
+from heedful.tasks.regress.numbers import NumberResult
 from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.inputs import ImageInputs, TextInputs, image_collator, outputs_of_rows, text_collator

@@ -27,7 +27,6 @@ from heedful.data.prepare.streams import NumberStream
 from heedful.data.prepare.texts import TextKind, text_rows, texts_of
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
-from heedful.metrics.numbers import NumberResult
 from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Regressor
@@ -36,6 +35,7 @@ from heedful.nn.layers.ngrams import NgramBag
 from heedful.tasks.regress.baseline import line_of_pixels, line_of_texts
 from heedful.tasks.regress.metrics import METRICS
 from heedful.tasks.regress.model import ImageRegressor, TextRegressor
+from heedful.tasks.regress.numbers import NumberResult
 from heedful.tasks.regress.objective import NumberError
 from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
 from heedful.tasks.shared.inputs import image_collator, outputs_of_rows, text_collator

@@ -47,7 +47,7 @@ from heedful.config.train.table import Average
         (
             "[model]\nfamily = 'rnn'\ncells = 3\nheads = 0",
             '`model.family` is "rnn", but must be one of: transformer, recurrent, mixed, classifier, '
-            "image_classifier, captioner, image_answerer, tagger, reader, bert, language.",
+            "image_classifier, regressor, image_regressor, captioner, image_answerer, tagger, reader, bert, language.",
         ),
         ("[model]\nheads = 0", "`model.heads` is 0, but must be a whole number of at least 1."),
         ("[model]\nlayers = 1.5", "`model.layers` is 1.5, but must be a whole number of at least 1."),

@@ -30,7 +30,7 @@ def test_a_model_is_judged_by_the_metrics_of_its_task_and_by_no_other(family: st
 
 def test_losses_and_error_rates_are_the_only_metrics_that_fall_with_quality() -> None:
     falling = {name for rules in TASKS.values() for name, better in rules.metrics.items() if better == "lower"}
-    assert falling == {"loss", "perplexity", "ter", "edit_distance", "per", "wer"}
+    assert falling == {"loss", "perplexity", "ter", "edit_distance", "per", "wer", "mae", "rmse"}
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,8 @@ def test_a_recipe_that_names_its_task_is_the_same_as_one_that_leaves_it_to_its_f
 def test_a_task_that_does_not_exist_is_refused() -> None:
     assert complaint("transformer", PAIR, top='task = "sing"') == (
         '`task` is "sing", which is not a task of Heedful: use one of translate, parse, classify, '
-        "classify_images, caption, tag, fill, generate, answer, answer_images; a task of your own is passed in "
+        "classify_images, caption, regress, regress_images, tag, fill, generate, answer, answer_images; a task of your "
+        "own is passed in "
         "Python, by `task=...`."
     )
 

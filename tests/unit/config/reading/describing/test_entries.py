@@ -50,14 +50,14 @@ def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key(
         ("data.train.caption", {"caption"}),
         ("data.train.to", {"translate"}),
         ("data.train.label", {"classify", "classify_images", "tag"}),
-        ("data.train.number", set()),
+        ("data.train.number", {"regress", "regress_images"}),
         ("data.train.question", {"answer", "answer_images"}),
         ("data.train.variants", {"translate"}),
         ("data.train.documents", {"fill", "generate"}),
         ("model.wiring", {"translate", "parse"}),
         ("data.train.leaves", {"parse"}),
         ("model.next_sentence", {"fill"}),
-        ("model.encoder.words.cell", {"classify"}),
+        ("model.encoder.words.cell", {"classify", "regress"}),
     ],
 )
 def test_a_key_applies_to_the_tasks_that_read_it(path: str, tasks: set[str]) -> None:
