@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from heedful.base.errors import UserError, by_caller, counted
 from heedful.base.files import expand_user, new_folder, output_folder
 from heedful.config.reading.toml import shown
-from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.config.train.table import Average
 from heedful.models.bundle import (
@@ -65,22 +64,21 @@ def average(
             which = by_caller("--last N or --best N", "`last=N` or `best=N`")
             raise UserError(f"A single model has nothing to average: add {which} to average checkpoints of {first}.")
         parts = checkpoints_to_average(first / CHECKPOINTS, Average(last=last, best=best), recipe)
-        _refuse_too_few(first, parts, last, best)
+        asked = last or best or 0
+        if len(parts) < asked:
+            kind = "" if last else " validated when saved"
+            raise UserError(
+                f"{first} holds {counted(len(parts), 'checkpoint')}{kind}, but {asked} were requested: request fewer, "
+                f"or train with `train.keep_checkpoints` or `train.average` set to {asked}."
+            )
         weights = mean_weights(map(checkpoint_weights, parts))
     model = build_network_of(first, recipe, vocabularies)
     set_weights(model, weights)
     with new_folder(folder) as staged:
         write_description(staged, recipe, vocabularies)
         write_weights(staged, model)
-        write_card(
-            staged,
-            recipe,
-            model,
-            f"the mean of the weights of {', '.join(map(str, parts))}",
-            {},
-            named=folder,
-            task=task,
-        )
+        made = f"the mean of the weights of {', '.join(map(str, parts))}"
+        write_card(staged, recipe, model, made, {}, named=folder, task=task)
     return parts
 
 
@@ -110,7 +108,12 @@ def _weights_of(folders: Sequence[Path], rules: TaskRules | None) -> Iterator[di
             raise UserError(f"{folder} and {folders[0]} have different {side} vocabularies: they cannot be averaged.")
         if bundle.vocabularies.labels != first.labels:
             raise UserError(f"{folder} and {folders[0]} have different classes: they cannot be averaged.")
-        _refuse_another_kind(bundle.recipe, recipe, folder, folders[0])
+        if other := other_function(bundle.recipe, recipe):
+            key, ours, theirs = other
+            raise UserError(
+                f"{folder}: `model.{key}` is {shown(ours)}, but in {folders[0]} it is {shown(theirs)}: they cannot be "
+                "averaged."
+            )
         weights = {name: parameter.data for name, parameter in bundle.model.named_parameters()}
         shapes, here = shapes or shapes_of(weights), shapes_of(weights)
         name = first_difference(shapes, here)
@@ -120,23 +123,3 @@ def _weights_of(folders: Sequence[Path], rules: TaskRules | None) -> Iterator[di
                 f"{shapes.get(name, 'missing')}: only models of the same shape can be averaged."
             )
         yield weights
-
-
-def _refuse_another_kind(recipe: Recipe, first: Recipe, folder: Path, first_folder: Path) -> None:
-    other = other_function(recipe, first)
-    if other:
-        key, ours, theirs = other
-        raise UserError(
-            f"{folder}: `model.{key}` is {shown(ours)}, but in {first_folder} it is {shown(theirs)}: "
-            "they cannot be averaged."
-        )
-
-
-def _refuse_too_few(run: Path, found: Sequence[Path], last: int | None, best: int | None) -> None:
-    asked = last or best or 0
-    if len(found) < asked:
-        kind = "" if last else " validated when saved"
-        raise UserError(
-            f"{run} holds {counted(len(found), 'checkpoint')}{kind}, but {asked} were requested: request fewer, or "
-            f"train with `train.keep_checkpoints` or `train.average` set to {asked}."
-        )

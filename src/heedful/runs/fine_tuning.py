@@ -28,7 +28,7 @@ SHAPELESS: Final = (
     "reverse_source", "input_feeding", "pool", "word_pool", "labels", "norm_kind", "rope_base", "feedback",
     "join", "mark_matches",
 )  # fmt: skip
-_FREE: Final = ("preset", "backend", "temperature", "variational")  # besides all dropout: no weight depends on them
+_FREE: Final = ("dropout", "preset", "backend", "temperature", "variational")  # starts of keys that weights do not need
 _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # keys of [data]
 
 
@@ -53,7 +53,10 @@ def read_start(recipe: Recipe) -> StartModel:
         raise UserError(f"`train.start_from` is {folder}, which is not a folder: train that model first.")
     bundle = read_bundle(folder, nn.Module)
     checked = _together(recipe, bundle.recipe, folder)
-    _refuse_other_function(checked, bundle.recipe, folder)
+    path, ours, theirs = _tables(checked, bundle.recipe)
+    if other := _other_value(ours, theirs):
+        key, now, was = other
+        raise _other_function(path + key, now, was, folder)
     _refuse_other_shapes(checked, bundle, folder)
     return StartModel(checked, bundle.vocabularies, bundle, tuple(_differences(recipe, bundle.recipe)))
 
@@ -129,13 +132,6 @@ def _refuse_other_family(recipe: Recipe, start: Recipe, folder: Path) -> None:
         raise _other_function("encoder.family", our_encoder.family, their_encoder.family, folder)
 
 
-def _refuse_other_function(recipe: Recipe, start: Recipe, folder: Path) -> None:
-    path, ours, theirs = _tables(recipe, start)
-    if other := _other_value(ours, theirs):
-        key, now, was = other
-        raise _other_function(path + key, now, was, folder)
-
-
 def _other_function(key: str, now: object, was: object, folder: Path) -> UserError:
     table = f"in [model.{key.rpartition('.')[0]}] " if "." in key else ""
     way_out = f'Write `family = "{was}"` {table}'.rstrip() if key.endswith("family") else "Leave the key out"
@@ -174,7 +170,10 @@ def _encoder_prefix(network: nn.Module) -> str:
 
 def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
     with torch.device("meta"):
-        model = build_network(recipe.model, _with_classes(bundle.vocabularies, recipe))
+        vocabularies = bundle.vocabularies
+        if recipe.rules.labels:  # the start may have no classes; their number does not matter for the encoder
+            vocabularies = replace(vocabularies, labels=vocabularies.labels or ("",))
+        model = build_network(recipe.model, vocabularies)
         wanted = shapes_of(dict(model.named_parameters()))
         given = shapes_of(_weights(bundle.model, model))
     fresh = _other_head(recipe, bundle.recipe)  # a head and a pooler that the start need not have
@@ -184,18 +183,14 @@ def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path
         return
     path, *tables = _tables(recipe, bundle.recipe)
     ours, theirs = map(_values, tables)
-    changed = [key for key in ours if ours[key] != theirs.get(key) and not _is_free(key.split(".")[-1])]
     told = ", ".join(
-        f"`model.{path}{key}` is {shown(theirs.get(key))} there and {shown(ours[key])} in the recipe" for key in changed
+        f"`model.{path}{key}` is {shown(theirs.get(key))} there and {shown(value)} in the recipe"
+        for key, value in ours.items()
+        if value != theirs.get(key) and not key.split(".")[-1].startswith(_FREE)
     )
     raise UserError(
         f"The shapes of {folder} are not those of the recipe: {told}. Leave keys of [model] out to use the start's."
     )
-
-
-def _with_classes(vocabularies: Vocabularies, recipe: Recipe) -> Vocabularies:
-    """Add a class where a model with classes starts from one without: their number does not matter for the encoder."""
-    return replace(vocabularies, labels=vocabularies.labels or ("",)) if recipe.rules.labels else vocabularies
 
 
 def _tables(recipe: Recipe, start: Recipe) -> tuple[str, Section, Section]:
@@ -213,10 +208,6 @@ def _values(table: Section) -> dict[str, object]:
     """
     pool = getattr(table, "pooled_by", None)
     return flat(table.model_dump() | ({} if pool is None else {"pool": getattr(pool, "alignment", pool)}))
-
-
-def _is_free(key: str) -> bool:
-    return key in _FREE or key.startswith("dropout")
 
 
 def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:

@@ -67,11 +67,15 @@ class RunProgress:
     def begin(self, run: Path, step: int, tokens: str = "tokens") -> None:
         """Record from this step on; drop what an interrupted run recorded after it. `tokens` are what speed counts."""
         self._tokens = tokens
-        self._metrics, self._board = run / METRICS, _tensorboard(run, step)
-        self._instruments = run / INSTRUMENTS
+        self._metrics, self._instruments = run / METRICS, run / INSTRUMENTS
+        with suppress(ImportError):  # the `track` extra is not installed
+            from torch.utils.tensorboard import SummaryWriter
+
+            self._board = SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
         for recorded in (self._metrics, self._instruments, run / SAMPLES):
-            if recorded.exists():
-                _forget_after(recorded, step)
+            if recorded.exists():  # lines after this step will be recorded again
+                kept = [line for line in read_bytes(recorded).splitlines() if _recorded_step(line) <= step]
+                write_bytes(recorded, b"".join(line + b"\n" for line in kept))
 
     def say(self, message: str) -> None:
         """Print a line above the live one."""
@@ -155,13 +159,10 @@ class RunProgress:
         try:
             append_line(file, json.dumps(values))
         except MachineError as error:
-            self._tell_once(file, error)
-
-    def _tell_once(self, metrics: Path, error: MachineError) -> None:
-        if not self._lost:
-            reason = getattr(error.__cause__, "strerror", error)
-            self.say(f"{metrics} cannot be written ({reason}): training continues without recording metrics")
-        self._lost = True
+            if not self._lost:
+                reason = getattr(error.__cause__, "strerror", error)
+                self.say(f"{file} cannot be written ({reason}): training continues without recording metrics")
+            self._lost = True
 
 
 def describe(metrics: StepMetrics, tokens: str = "tokens") -> str:
@@ -190,26 +191,12 @@ def recorded_instruments(run: Path) -> list[dict[str, Any]]:
     return [entry for entry in read_json_lines(run / INSTRUMENTS) if "step" in entry]
 
 
-def _forget_after(metrics: Path, step: int) -> None:
-    """Drop the lines that an interrupted run recorded after the step it resumes from: they will be recorded again."""
-    kept = [line for line in read_bytes(metrics).splitlines() if _recorded_step(line) <= step]
-    write_bytes(metrics, b"".join(line + b"\n" for line in kept))
-
-
 def _recorded_step(line: bytes) -> float:
     """Return the step of a metrics line; infinity for a line that a crash truncated."""
     try:
         return float(json.loads(line)["step"])
     except (ValueError, KeyError, TypeError):
         return math.inf
-
-
-def _tensorboard(run: Path, step: int) -> Any:
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError:  # the `track` extra is not installed
-        return None
-    return SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
 
 
 # --- notebooks ----------------------------------------------------------------------------------------------------

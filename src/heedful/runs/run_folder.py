@@ -8,7 +8,6 @@ Whatever moment a run ends at, its folder is in one of these states:
     a model, and no last.json               a finished, averaged or imported model: never trained over
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -136,7 +135,9 @@ def _refuse_other_recipe(run: Path, recipe: Recipe) -> None:
         raise UserError(f"{run} was trained {with_}, or train into another folder.")
     old, new = map(_keys, (read_recipe(run, recipe.given_rules), resumed_recipe(run, recipe)))
     changed = sorted(
-        key for key in old.keys() | new.keys() if old.get(key) != new.get(key) and not _within(key, _FREE_KEYS)
+        key
+        for key in old.keys() | new.keys()
+        if old.get(key) != new.get(key) and not any(f"{key}.".startswith(f"{free}.") for free in _FREE_KEYS)
     )
     if changed:
         key = changed[0]
@@ -157,7 +158,3 @@ def _keys(recipe: Recipe) -> dict[str, object]:
     if metric in recipe.rules.own_metrics:
         values["train.validation.metric"] = f"{metric} ({recipe.rules.metrics[metric]} is better)"
     return {**values, "train.label_smoothing": recipe.label_smoothing}
-
-
-def _within(key: str, keys: Sequence[str]) -> bool:
-    return any(key == other or key.startswith(other + ".") for other in keys)

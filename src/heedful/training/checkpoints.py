@@ -40,21 +40,6 @@ from heedful.training.optimizers.state import check_optimizer_state, load_optimi
 _FILES: Final = ("model.safetensors", "optimizer.safetensors", "position.json")
 _OBJECTIVE: Final = "objective.safetensors"
 
-# The keys of position.json by field. They never change: runs resume from checkpoints of earlier versions.
-_POSITION_KEYS: Final[Mapping[str, str]] = {
-    "step": "step",
-    "epoch": "epoch",
-    "micro_batch": "micro_batch",
-    "tokens": "target_tokens",
-    "best_step": "best_step",
-    "best_score": "best_score",
-    "worse_since": "worse_since",
-    "score": "score",
-    "regular": "regular",
-    "seconds": "seconds",
-    "facts": "facts",
-    "best_loss": "best_loss",
-}
 _REQUIRED_KEYS: Final = ("step", "epoch", "micro_batch")
 _LARGEST: Final = 2**53  # what a whole number in JSON may be
 _NAME: Final = re.compile(r"step-(?:\d{8}|[1-9]\d{8,})")  # as we write it
@@ -72,7 +57,8 @@ def _is_duration(value: object) -> bool:
     return _is_number(value) and math.isfinite(value) and value >= 0  # type: ignore[arg-type, operator]  # a number
 
 
-# What the values of position.json must be, in words and as a test.
+# What the values of position.json must be, in words and as a test. Its keys never change: runs resume from checkpoints
+# of earlier versions.
 _COUNT: Final = ("a whole number from 0", _is_count)
 _SCORE: Final = ("a number or null", lambda value: value is None or _is_number(value))
 _POSITION_VALUES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
@@ -89,6 +75,7 @@ _POSITION_VALUES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "facts": ("an object", lambda value: isinstance(value, dict)),
     "best_loss": _SCORE,
 }
+_POSITION_KEYS: Final = {"tokens" if key == "target_tokens" else key: key for key in _POSITION_VALUES}  # by field
 
 
 @dataclass
@@ -122,7 +109,9 @@ class Position:
             raise UserError(f"{file} does not have the key `{missing[0]}`: {damaged}")
         for key, (words, holds) in _POSITION_VALUES.items():
             if key in content and not holds(content[key]):
-                raise UserError(f"{file}: `{key}` is {_short(content[key])}, but must be {words}: {damaged}")
+                text = json.dumps(content[key])
+                short = text if len(text) <= 40 else f"{text[:40]}..."
+                raise UserError(f"{file}: `{key}` is {short}, but must be {words}: {damaged}")
         if unknown := content.keys() - set(_POSITION_KEYS.values()):
             raise UserError(
                 f"{file} has the key `{min(unknown)[:40]}`, which this version of Heedful does not know: resume with "
@@ -161,7 +150,7 @@ def save_checkpoint(
         "position.json": json_bytes(position.to_json()),
     }
     if isinstance(objective, StatefulObjective) and (carried := objective.state_dict()):
-        files[_OBJECTIVE] = save_tensors({name: _to_cpu(tensor) for name, tensor in carried.items()})
+        files[_OBJECTIVE] = save_tensors({name: tensor.detach().cpu().contiguous() for name, tensor in carried.items()})
     files["manifest.json"] = json_bytes({name: hashlib.sha256(data).hexdigest() for name, data in files.items()})
     remove_leftovers(folder)  # of a run that was killed while saving
     path = folder / f"step-{position.step:08d}"
@@ -170,7 +159,8 @@ def save_checkpoint(
     write_folder(path, files)
     write_json(folder / "last.json", {"folder": path.name})
     for old in _own_checkpoints(folder):
-        if old != path and not _is_regular(old):
+        # Whether it is regular was recorded: a resumed run may save regular checkpoints at other steps.
+        if old != path and _recorded(old).get("regular") is False:
             remove_folder(old)
     own = _own_checkpoints(folder)
     kept = {*own[-retention.last :], path}
@@ -220,7 +210,8 @@ def _own_checkpoints(folder: Path) -> list[Path]:
 
 
 def _best(checkpoints: Sequence[Path], count: int, higher_is_better: bool) -> list[Path]:
-    scored = [(score, path) for path in reversed(checkpoints) if (score := _score(path)) is not None]
+    scores = {path: _recorded(path).get("score") for path in reversed(checkpoints)}
+    scored = [(score, path) for path, score in scores.items() if isinstance(score, float)]
     return [path for _, path in sorted(scored, key=lambda entry: entry[0], reverse=higher_is_better)][:count]
 
 
@@ -274,7 +265,10 @@ def load_checkpoint(
     weights_from_bytes(model, files["model.safetensors"], path / "model.safetensors")
     load_optimizer_state(model, optimizer, state)
     if isinstance(objective, StatefulObjective):
-        _load_objective(objective, carried, path / _OBJECTIVE, way_out)
+        try:
+            objective.load_state_dict(carried)
+        except (KeyError, ValueError, TypeError) as error:
+            raise UserError(f"{path / _OBJECTIVE} is not the state of this objective ({error}): {way_out}") from error
     return position
 
 
@@ -287,25 +281,12 @@ def way_out_of_resuming(path: Path) -> str:
     return f"delete {path}, write {pointer} into {path.parent / 'last.json'} and resume from there."
 
 
-def _load_objective(objective: StatefulObjective, carried: Mapping[str, Tensor], file: Path, way_out: str) -> None:
-    try:
-        objective.load_state_dict(carried)
-    except (KeyError, ValueError, TypeError) as error:
-        raise UserError(f"{file} is not the state of this objective ({error}): {way_out}") from error
-
-
 def _parsed(data: bytes) -> object:
     """Return a JSON value; None, which no file of ours holds, if it is not JSON."""
     try:
         return json.loads(data)
     except (ValueError, RecursionError):
         return None
-
-
-def _short(value: object) -> str:
-    """Return a value as JSON, cut off where it is long."""
-    text = json.dumps(value)
-    return text if len(text) <= 40 else f"{text[:40]}..."
 
 
 def _manifest(path: Path, way_out: str) -> dict[str, str]:
@@ -330,22 +311,8 @@ def _refuse_missing(file: Path, way_out: str) -> None:
         raise UserError(f"{file} is missing: {way_out}")
 
 
-def _is_regular(path: Path) -> bool:
-    """Return what was recorded when it was saved: a resumed run may save regular checkpoints at other steps."""
-    return _recorded(path).get("regular") is not False
-
-
-def _score(path: Path) -> float | None:
-    score = _recorded(path).get("score")
-    return score if isinstance(score, float) else None
-
-
 def _recorded(path: Path) -> Mapping[str, object]:
     """Return the content of position.json; empty if it is missing or damaged, which matters when it is resumed from."""
     file = path / "position.json"
     position = _parsed(read_bytes(file)) if file.is_file() else None
     return position if isinstance(position, dict) else {}
-
-
-def _to_cpu(tensor: Tensor) -> Tensor:
-    return tensor.detach().cpu().contiguous()

@@ -37,7 +37,10 @@ class StopRequest:
     def __enter__(self) -> Self:
         if threading.current_thread() is not threading.main_thread():
             return self  # only the main thread can handle signals in Python
-        for number in _stop_signals():
+        stops = [signal.SIGINT, signal.SIGTERM]
+        if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` ignores it
+            stops.append(signal.SIGHUP)
+        for number in stops:
             self._previous[number] = signal.signal(number, self._record)
         if hasattr(signal, "SIGUSR1"):
             self._previous[signal.SIGUSR1] = signal.signal(signal.SIGUSR1, self._record_save)
@@ -79,9 +82,3 @@ class StopRequest:
 
     def _record_save(self, number: int, frame: FrameType | None) -> None:
         self._save = True
-
-
-def _stop_signals() -> Iterator[int]:
-    yield from (signal.SIGINT, signal.SIGTERM)
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # `nohup` ignores it
-        yield signal.SIGHUP

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Generic, Protocol
 
 import torch
@@ -143,15 +144,14 @@ class Trainer(Generic[BatchType]):
         meter.units += units
         meter.tokens += tokens
         rate = self.learning_rate(position.step + 1)
-        norm = self._step(position.step + 1, units, rate)
+        if self._instruments is None:
+            norm = self._computation.step(units, rate)
+        else:
+            step = partial(self._computation.step, units, rate)
+            norm = self._instruments.around(position.step + 1, units, rate, step)
         self._last_batch = update[-1].batch
         meter.skipped += ~norm.isfinite()
         return tokens, norm
-
-    def _step(self, step: int, units: int, rate: float) -> Tensor:
-        if self._instruments is None:
-            return self._computation.step(units, rate)
-        return self._instruments.around(step, units, rate, lambda: self._computation.step(units, rate))
 
     def _after_update(self, position: Position, meter: "_Meter", norm: Tensor, stop: StopRequest, began: float) -> None:
         settings, step = self.settings, position.step

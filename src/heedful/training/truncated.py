@@ -58,7 +58,13 @@ class TruncatedBackPropagation:
     def __call__(self, model: LanguageModel, batch: StreamBatch) -> Sums:
         """Sum the loss over the tokens of a segment, and keep its last state for the next one."""
         decoder, layout = carrying(model), batch.inputs.layout
-        hidden_NE, last = decoder.hidden(batch.inputs, self._initial(decoder, batch))
+        carried = self._carried or decoder.zeros(layout.sentences)
+        known = carried.hidden.shape[1]
+        if known != layout.sentences:
+            raise ValueError(
+                f"a segment of {layout.sentences} streams follows one of {known}: call `reset` before other streams"
+            )
+        hidden_NE, last = decoder.hidden(batch.inputs, carried.restart(batch.fresh))
         self._keep(last)
         dropped_NE = decoder.drop(hidden_NE, layout)
         weight, bias = decoder.output.weight, decoder.output.bias
@@ -105,14 +111,6 @@ class TruncatedBackPropagation:
         with torch.no_grad():
             for mine, theirs in zip(self._carried.parts, state.parts, strict=True):
                 mine.copy_(theirs)
-
-    def _initial(self, model: RecurrentLanguageModel, batch: StreamBatch) -> RecurrentState:
-        rows = batch.inputs.layout.sentences
-        carried = self._carried or model.zeros(rows)
-        known = carried.hidden.shape[1]
-        if known != rows:
-            raise ValueError(f"a segment of {rows} streams follows one of {known}: call `reset` before other streams")
-        return carried.restart(batch.fresh)
 
 
 def carrying(model: LanguageModel) -> RecurrentLanguageModel:

@@ -28,25 +28,21 @@ def locate_non_finite(model: nn.Module, objective: Objective[Any], batch: Any, d
 
     It looks at weights, then at what layers return in the order in which they run, at the loss, and at gradients.
     """
-    try:
-        return _locate(model, objective, batch.to(device))
-    except torch.OutOfMemoryError:  # the run computes its updates in less memory
-        return ""
-
-
-def _locate(model: nn.Module, objective: Objective[Any], batch: Any) -> str:
     parts = weight_parts(model)
     sick = [part for part in parts if not all(weight.isfinite().all() for weight in part.weights())]
     if sick:
         return f"The weights of {_several(sick)} are not finite."
-    with torch.enable_grad(), _first_non_finite_output(model) as found:
-        loss = objective(model, batch).loss
-    if found:
-        return f"The first outputs that are not finite are those of {found[0]}."
-    if not loss.isfinite():
-        return "The outputs of all layers are finite, but the loss is not."
     weights = [weight for part in parts for weight, _ in part.slices]
-    gradients = iter(torch.autograd.grad(loss, weights, allow_unused=True))
+    try:
+        with torch.enable_grad(), _first_non_finite_output(model) as found:
+            loss = objective(model, batch.to(device)).loss
+        if found:
+            return f"The first outputs that are not finite are those of {found[0]}."
+        if not loss.isfinite():
+            return "The outputs of all layers are finite, but the loss is not."
+        gradients = iter(torch.autograd.grad(loss, weights, allow_unused=True))
+    except torch.OutOfMemoryError:  # the run computes its updates in less memory
+        return ""
     for part in parts:
         own = [(next(gradients), rows) for _, rows in part.slices]
         if not all(g is None or take_rows(g, rows).isfinite().all() for g, rows in own):

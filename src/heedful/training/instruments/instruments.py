@@ -21,6 +21,7 @@ from heedful.config.train.instruments import Instruments as Table
 from heedful.data.epochs.bpe_dropout import RedrawnFeed
 from heedful.data.epochs.loader import RowFeed, TrainingFeed
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
 from heedful.nn.recurrent.gradient_norms import gradients_by_distance
 from heedful.nn.recurrent.stack import RecurrentStack
@@ -202,24 +203,15 @@ def gradient_distances(model: nn.Module) -> list[DistanceNorms]:
     """
     found = []
     for name, stack in model.named_modules():
-        if isinstance(stack, RecurrentStack):
-            norms = _norms(stack)
-            found.append(DistanceNorms(layer_of(name), norms[list(DISTANCES)] / norms[0]))
+        if not isinstance(stack, RecurrentStack):
+            continue
+        weight, width = next(stack.parameters()), cast(nn.RNNBase, stack.layers[0]).input_size
+        cuda = [weight.device] if weight.device.type == "cuda" else []
+        with torch.random.fork_rng(devices=cuda), torch.enable_grad(), evaluation_mode(stack):
+            torch.manual_seed(_SEED)
+            norms = gradients_by_distance(stack, torch.randn(_ROWS, _STEPS, width).to(weight))
+        found.append(DistanceNorms(layer_of(name), norms[list(DISTANCES)] / norms[0]))
     return found
-
-
-def _norms(stack: RecurrentStack) -> Tensor:
-    weight = next(stack.parameters())
-    width, training = cast(nn.RNNBase, stack.layers[0]).input_size, stack.training
-    cuda = [weight.device] if weight.device.type == "cuda" else []
-    with torch.random.fork_rng(devices=cuda), torch.enable_grad():
-        torch.manual_seed(_SEED)
-        inputs = torch.randn(_ROWS, _STEPS, width).to(weight)
-        try:
-            stack.eval()
-            return gradients_by_distance(stack, inputs)
-        finally:
-            stack.train(training)
 
 
 # --- the instruments --------------------------------------------------------------------------------------------------

@@ -26,14 +26,13 @@ def build_optimizer(
     Each group of parameters has its factor of that rate as `rate_scale`, and the decay of a moving average of its
     weights as `average`, if there is one: see `MovingAverage`.
     """
-    optimizer = _build(config, model, scales)
+    optimizer = _build(config, model, scales or {})
     for group in optimizer.param_groups if average is not None else ():
         group[AVERAGE] = average
     return optimizer
 
 
-def _build(config: AnyOptimizer, model: nn.Module, scales: Scales | None) -> torch.optim.Optimizer:
-    rates = scales or {}
+def _build(config: AnyOptimizer, model: nn.Module, rates: Scales) -> torch.optim.Optimizer:
     everything = _groups(list(model.parameters()), rates)
     match config:
         case Adam():
