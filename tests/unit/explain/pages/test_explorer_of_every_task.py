@@ -12,7 +12,7 @@ from heedful.explain.pages.page import explorer_page
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page
 
-BUNDLES = Path(__file__).parents[2] / "golden/bundles"
+BUNDLES = Path(__file__).parents[3] / "golden/bundles"
 IMAGE = np.fromfunction(lambda y, x, c: (7 * y + 5 * x + 60 * c) % 256, (40, 72, 3)).astype(np.uint8)
 pytestmark = pytest.mark.wide
 
