@@ -23,11 +23,11 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.tasks import TASKS
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.lab.compare import compare_counts
-from heedful.metrics.bracketing import score_trees
 from heedful.metrics.classification import ClassificationResult
 from heedful.metrics.scores import item_scores_of, macro_f1_of_sums
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
+from heedful.tasks.parse.bracketing import score_trees
 from heedful.tasks.parse.evaluation import ParseEvaluation
 from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.metrics import METRICS

@@ -7,8 +7,8 @@ from reprlib import repr as shortened
 from heedful.base.errors import UserError, counted
 from heedful.base.trees import Tree, clean, escape_brackets
 from heedful.data.corpora.trees import check_words, tree_of_line
-from heedful.metrics.bracketing import BracketScores
 from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
+from heedful.tasks.parse.bracketing import BracketScores
 from heedful.tasks.parse.metrics import METRICS
 from heedful.tasks.shared.evaluation import Evaluation
 

@@ -16,11 +16,11 @@ from heedful.decode.settings import SearchSettings
 from heedful.explain.explanation import Explanation, SearchNode
 from heedful.explain.generators import explain_pair, explain_search
 from heedful.explain.texts import explain_swapped, refuse_blank
-from heedful.metrics.bracketing import score_trees
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.tasks.parse.bracketing import score_trees
 from heedful.tasks.parse.evaluation import ParseEvaluation, trees_of_rows
 from heedful.tasks.parse.parse import BLANK, ParseOptions
 from heedful.tasks.parse.parse import Parse as Parse

@@ -6,7 +6,7 @@ import pytest
 from tests.shared.random_trees import random_tree, regrouped
 
 from heedful.base.trees import Tree, read_tree
-from heedful.metrics.bracketing import score_trees
+from heedful.tasks.parse.bracketing import score_trees
 
 DELETE = ["TOP", "ROOT", "-NONE-", ",", ":", "``", "''", "."]
 
