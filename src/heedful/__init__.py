@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from heedful.tasks.classify.model import Classification, TextClassifier
     from heedful.tasks.evaluate import evaluate
     from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
+    from heedful.tasks.generate.continuing import GenerationStream
     from heedful.tasks.generate.generation import Generation
     from heedful.tasks.generate.model import TextGenerator
-    from heedful.tasks.generate.scoring import TextScore
-    from heedful.tasks.generate.streamed import GenerationStream
+    from heedful.tasks.generate.predicted_text import TextScore
     from heedful.tasks.loading import load
     from heedful.tasks.parse.model import Parse, Parser
     from heedful.tasks.regress.model import ImageRegressor, TextRegressor
@@ -131,7 +131,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "Explanation": "heedful.explain.explanation",
     "Filled": "heedful.tasks.fill.model",
     "Generation": "heedful.tasks.generate.generation",
-    "GenerationStream": "heedful.tasks.generate.streamed",
+    "GenerationStream": "heedful.tasks.generate.continuing",
     "Leaf": "heedful.base.trees",
     "MaskFiller": "heedful.tasks.fill.model",
     "Metric": "heedful.metrics.own_metrics",
@@ -156,7 +156,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "TextClassifier": "heedful.tasks.classify.model",
     "TextGenerator": "heedful.tasks.generate.model",
     "TextRegressor": "heedful.tasks.regress.model",
-    "TextScore": "heedful.tasks.generate.scoring",
+    "TextScore": "heedful.tasks.generate.predicted_text",
     "TextTokenizer": "heedful.data.tokenize.own_tokenizer",
     "TokenPrediction": "heedful.explain.explanation",
     "TokenSequence": "heedful.explain.explanation",

@@ -13,7 +13,7 @@ from heedful.metrics.scores import Score, scores_of
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.fill.feeds import evaluation_feed
+from heedful.tasks.fill.data import evaluation_feed
 from heedful.tasks.fill.metrics import METRICS
 from heedful.tasks.shared.evaluation import Evaluation
 

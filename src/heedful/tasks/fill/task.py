@@ -21,8 +21,8 @@ from heedful.metrics.language.perplexity import predict_masked
 from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
+from heedful.tasks.fill.data import evaluation_feed, masked_feed
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
-from heedful.tasks.fill.feeds import evaluation_feed, masked_feed
 from heedful.tasks.fill.metrics import VALIDATED
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.fill.rules import FILL

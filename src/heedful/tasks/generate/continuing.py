@@ -1,11 +1,11 @@
-"""Texts that grow by searches: each search continues what the searches before it found.
+"""Texts that grow by searches: each search continues what the searches before it found; and their streams.
 
 A text is generated in several searches if a stop string may end it, if it is shown while it grows, or if it passes the
 model's last position: then the window slides, and the model reads the last half of it again.
 """
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -19,7 +19,7 @@ from heedful.decode.scorer import SingleModel
 from heedful.decode.search import ProgressCallback, begin_frontier, decode_steps, search
 from heedful.nn.kernels import use_kernels
 from heedful.tasks.generate.continuation_text import ContinuationText
-from heedful.tasks.generate.generation import Ended
+from heedful.tasks.generate.generation import Ended, Generation
 from heedful.tasks.generate.options import GenerateRequest
 
 _FIRST: Final = 16  # tokens of the first search for a text that may stop or is shown; later ones find twice as many
@@ -196,3 +196,38 @@ def _key(prompt: Sequence[int]) -> int:
     """Return a number by which prompts differ."""
     ids = np.asarray(prompt, np.uint32).tobytes()
     return int.from_bytes(hashlib.blake2b(ids, digest_size=8).digest(), "little")
+
+
+class GenerationStream(Iterator[str]):
+    """Yields parts of a text as soon as they are certain; afterwards `generation` has all that is known of it."""
+
+    def __init__(self, parts: Iterator[tuple[str, GrowingText]], finish: Callable[[GrowingText], Generation]) -> None:
+        self._parts, self._finish = parts, finish
+        self._text: GrowingText | None = None
+        self._generation: Generation | None = None
+
+    def __iter__(self) -> "GenerationStream":
+        return self
+
+    def __next__(self) -> str:
+        """Return the next part, which is never empty."""
+        for part, text in self._parts:
+            self._text = text
+            if part:
+                return part
+        raise StopIteration
+
+    @property
+    def slid(self) -> bool:
+        """Whether the window has slid so far."""
+        return self._text is not None and self._text.slid
+
+    @property
+    def generation(self) -> Generation:
+        """The whole text with its tokens and their log probabilities; waits for its end."""
+        for _ in self:
+            pass
+        if self._generation is None:
+            assert self._text is not None, "every text has a last part"
+            self._generation = self._finish(self._text)
+        return self._generation

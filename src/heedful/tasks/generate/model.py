@@ -24,15 +24,13 @@ from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.networks import LanguageModel
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.generate.continuation_text import unspellable
-from heedful.tasks.generate.continuing import Continuing, GrowingText, whole_text
+from heedful.tasks.generate.continuing import Continuing, GenerationStream, GrowingText, whole_text
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
 from heedful.tasks.generate.generation import GenerateOptions
 from heedful.tasks.generate.generation import Generation as Generation
 from heedful.tasks.generate.options import GenerateRequest, resolve
-from heedful.tasks.generate.predicted_text import check_stride
+from heedful.tasks.generate.predicted_text import TextScore, check_stride, score_tokens
 from heedful.tasks.generate.rules import GENERATE
-from heedful.tasks.generate.scoring import TextScore, score_tokens
-from heedful.tasks.generate.streamed import GenerationStream
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.sequences.token_scores import END_PIECE
 from heedful.tasks.shared.streaming import CHUNK, answer_stream

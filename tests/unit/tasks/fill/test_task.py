@@ -17,7 +17,7 @@ from heedful.data.prepare.texts import prepare_texts
 from heedful.metrics.language.perplexity import predict_masked
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
-from heedful.tasks.fill.feeds import begins_word, evaluation_feed
+from heedful.tasks.fill.data import begins_word, evaluation_feed
 from heedful.tasks.fill.task import FillTask
 
 TASK = FillTask()
