@@ -1,5 +1,6 @@
 """A user's action reaches its effect through few files, so that whoever follows it opens few doors."""
 
+import re
 import sys
 from pathlib import Path
 from types import FrameType
@@ -36,3 +37,18 @@ def test_a_translation_reaches_the_step_of_its_decoder_through_few_files(monkeyp
     assert stacks
     assert stacks[0] >= {"cli/verbs/translate.py", "tasks/translate/model.py", "decode/search.py"}
     assert len(stacks[0]) <= MOST_FILES, sorted(stacks[0])
+
+
+@pytest.mark.parametrize(("task", "most"), [("caption", 10), ("regress", 8)])
+def test_a_task_is_named_in_few_files_besides_its_own(task: str, most: int) -> None:
+    """Tasks whose names are everyday words, such as `answer`, cannot be counted like this."""
+    word = re.compile(rf"\b{task}\b", re.IGNORECASE)
+    named = [
+        str(path.relative_to(SOURCES))
+        for path in sorted(SOURCES.rglob("*"))
+        if path.suffix in (".py", ".js", ".css", ".html", ".toml", ".json")
+        and path.name != f"{task}.py"
+        and SOURCES / "tasks" / task not in path.parents
+        and word.search(path.read_text(encoding="utf-8"))
+    ]
+    assert len(named) <= most, named

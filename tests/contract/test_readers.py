@@ -31,7 +31,8 @@ from heedful.nn.initialization import init_xavier
 from heedful.runs.training_run import train
 from heedful.tasks.classify.objective import OneLabel, SeveralLabels
 from heedful.tasks.classify.task import ClassifyTask
-from heedful.training.objectives import MaskedTokens, Objective
+from heedful.tasks.fill.objective import MaskedTokens
+from heedful.training.objectives import Objective
 
 WORDS, CLASSES = 14, 3
 MASK = 4

@@ -40,8 +40,9 @@ from heedful.nn.losses.predictions import JointPrediction, TokenPrediction
 from heedful.runs.training_run import train
 from heedful.tasks.answer.objective import AnswerEnds
 from heedful.tasks.classify.objective import OneLabel, SeveralLabels, WithLanguageLoss, next_tokens
+from heedful.tasks.fill.objective import MaskedTokens
 from heedful.tasks.tag.objective import LabelSequences, WordLabels
-from heedful.training.objectives import MaskedTokens, NextToken, PredictiveObjective
+from heedful.training.objectives import NextToken, PredictiveObjective
 from heedful.training.remedies.build import with_remedies
 from heedful.training.remedies.distillation import read_teacher
 

@@ -49,6 +49,9 @@ class TaskRules:
     # Puts the task's head on the encoder of a start model of another family; None if the families must be the same.
     on_encoder_of: Callable[[AnyModel, AnyModel], AnyModel] | None = None
     other_starts: tuple[str, ...] = ("bert",)  # values of `model.family` of those starts
+    # For pages that explain a model: their title, and the names of what it read and of what it found ("" hides this).
+    explained: str = "What a model attended to"
+    explained_as: tuple[str, str] = ("Text", "Result")
     # For evaluation:
     test_files: str | None = None  # content of --source and --target, as a way out; None where they are not accepted
     evaluation_options: tuple[str, ...] = ()  # options of its own, besides those of a search

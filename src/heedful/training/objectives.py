@@ -2,22 +2,15 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.base.packed import IGNORED
-from heedful.data.batches.masked import MaskedBatch
-from heedful.models.networks import MaskedModel
 from heedful.models.protocols import NextTokenModel
-from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.nn.losses.predictions import (
-    ClassPrediction,
-    JointPrediction,
     Prediction,
     TokenPrediction,
 )
@@ -132,48 +125,3 @@ def token_loss(predicted: TokenPrediction, smoothing: float) -> Sums:
     """Return the label-smoothed cross-entropy of predicted tokens."""
     output = predicted.output
     return Sums(*smoothed_cross_entropy(predicted.states_NE, output.weight, output.bias, predicted.labels_N, smoothing))
-
-
-class Captions(NextToken):
-    """Label-smoothed cross-entropy of each token of a caption, after random changes of the images."""
-
-    def __init__(self, smoothing: float, augmentation: Augmentation) -> None:
-        super().__init__(smoothing)
-        self.augmentation = augmentation
-
-    def draw(self, batch: Any) -> Any:
-        """Change the images."""
-        return replace(batch, source=self.augmentation.move(batch.source))
-
-
-class MaskedTokens(PredictiveObjective[MaskedBatch, JointPrediction]):
-    """Cross-entropy of each masked token, and of whether the second text follows the first      Devlin et al. 2019, A.2
-
-    loss = mean over masked tokens + mean over pairs, both scaled to a sum over masked tokens, which the trainer divides
-    """
-
-    def __init__(self, smoothing: float = 0.0) -> None:
-        self.smoothing = smoothing
-
-    def predict(self, model: MaskedModel, batch: MaskedBatch) -> JointPrediction:
-        """Predict the masked tokens, and whether texts follow each other."""
-        encoded = model(batch.text)
-        tokens = TokenPrediction(model.masked(encoded, batch.places), model.head.output, batch.labels)
-        if model.follows is None:
-            return JointPrediction([(1.0, tokens)])
-        pairs = ClassPrediction(model.following(encoded), batch.next != IGNORED)
-        return JointPrediction([(1.0, tokens), (batch.balance, pairs)])
-
-    def score(self, predicted: JointPrediction, batch: MaskedBatch) -> Sums:
-        """Sum the loss over the masked tokens of a micro-batch."""
-        (_, tokens), *others = predicted.parts
-        sums = token_loss(tokens, self.smoothing)
-        for balance, pairs in others:
-            scores_B2 = pairs.scores_BC.float()
-            of_pairs = F.cross_entropy(scores_B2, batch.next, ignore_index=IGNORED, reduction="sum")
-            sums = Sums(sums.loss + balance * of_pairs, sums.likelihood)
-        return sums
-
-    def units(self, batch: MaskedBatch) -> int:
-        """Return the number of masked tokens."""
-        return batch.masked

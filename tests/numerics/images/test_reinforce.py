@@ -20,7 +20,7 @@ from heedful.models.networks import ImageCaptioner, set_precision
 from heedful.nn.alignments.distributions import softmax
 from heedful.nn.alignments.reinforce import Reinforced
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.tasks.caption.reinforce import RewardedCaptions, collect_draws, reinforced, rewards
+from heedful.tasks.caption.objective import RewardedCaptions, collect_draws, reinforced, rewards
 
 WIRINGS: dict[str, dict[str, Any]] = {
     "luong": {"wiring": "luong"},

@@ -20,8 +20,8 @@ from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel, set_precision
 from heedful.models.weights import set_weights, shapes_of
 from heedful.nn.layers.pooling import FirstPool
+from heedful.tasks.fill.objective import MaskedTokens
 from heedful.tasks.shared.embeddings import states_of
-from heedful.training.objectives import MaskedTokens
 
 PAD, WORDS = 0, 37
 PAIRS = ((5, 3), (2, 1), (8, 9), (2, 0), (1, 4))  # tokens of each text and of its second one, markers included

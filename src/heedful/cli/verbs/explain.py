@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
 PAGE: Final = Path("explain.html")
 KINDS: Final = ("encoder", "question", "decoder", "cross")
-_QUESTIONED: Final = ("answer", "answer_images")  # tasks
 _MOST: Final = 100  # texts of a page
 
 QuestionOption = Annotated[
@@ -158,14 +158,6 @@ def command(
     write_page(explorer_page(found, name, gates is not False) if page else attention_svg(found[0]), output)
 
 
-def check_question(task: str, question: str | None) -> None:
-    """Refuse a question that a model of this task does not answer, or the lack of one that it needs."""
-    if task in _QUESTIONED and question is None:
-        raise UserError('This model answers questions: add one, as in --question "Who found the keys?".')
-    if task not in _QUESTIONED and question is not None:
-        raise UserError(f"--question is for models that answer, but the task of this model is `{task}`: leave it out.")
-
-
 def _head(given: str) -> Any:
     """Return the kind, layer and head of an option, counted from 0."""
     kind, *numbers = given.split(":")
@@ -250,37 +242,34 @@ class Asked:
         task = self.model.recipe.rules.name
         if not hasattr(self.model, "explain"):
             raise UserError(f"Models of the task `{task}` are not explained.")
-        if task != "translate" and (self.target is not None or self.to is not None):
-            name = "--to" if self.target is None else "--target"
-            raise UserError(f"{name} is for translators, but the task of this model is `{task}`: leave it out.")
-        check_question(task, self.question)
+        check_options(self.model, self.question, self.target, self.to)
 
     def explain(self, line: str, where: str, swapped: Mapping[str, str]) -> "list[Explanation]":
         """Explain one text or image, and again with other words if there are any."""
-        if not swapped:
-            return [self._explain(line, where)]
-        after = self._explain(line, where, swapped=swapped)
+        options = {name: value for name, value in vars(self).items() if name != "model"}
+        after = explain_line(self.model, line, where, **options, swapped=swapped or None)
         return [after.before, after] if after.before is not None else [after]
 
-    def _explain(self, line: str, where: str, **options: Any) -> "Explanation":
-        model, found = self.model, None
-        match model.recipe.rules.name:
-            case "translate":
-                found = model.explain(
-                    line, self.target, top=self.top, to=self.to, search=self.search, gradients=self.gradients, **options
-                )
-            case "classify":
-                read = text_of_line(line, model.paired, where)
-                found = model.explain(read.text, read.second, gradients=self.gradients, **options)
-            case "answer":
-                found = model.explain(line, self.question, top=self.top, gradients=self.gradients, **options)
-            case "parse" | "caption":
-                found = model.explain(line, top=self.top, gradients=self.gradients, search=self.search, **options)
-            case "classify_images":
-                found = model.explain(line, gradients=self.gradients)
-            case "answer_images":
-                found = model.explain(line, self.question, gradients=self.gradients)
-            case _:
-                found = model.explain(line, top=self.top, gradients=self.gradients, **options)
-        explained: Explanation = found
-        return explained
+
+def explain_line(model: Any, line: str, where: str, **options: Any) -> "Explanation":
+    """Explain a line of text or an image, with those of the options that models of its task have.
+
+    A model that reads pairs gets both texts of the line.
+    """
+    takes = signature(model.explain).parameters
+    read = text_of_line(line, model.paired, where) if hasattr(model, "paired") else None
+    inputs = [line] if read is None else [read.text, read.second]
+    found: Explanation = model.explain(*inputs, **{name: options[name] for name in options if name in takes})
+    return found
+
+
+def check_options(model: Any, question: str | None, target: str | None, to: str | None = None) -> None:
+    """Refuse what a model of this task does not take, or the lack of a question that it needs."""
+    takes, task = signature(model.explain).parameters, model.recipe.rules.name
+    for name, value in (("target", target), ("to", to)):
+        if value is not None and name not in takes:
+            raise UserError(f"--{name} is for translators, but the task of this model is `{task}`: leave it out.")
+    if "question" in takes and question is None:
+        raise UserError('This model answers questions: add one, as in --question "Who found the keys?".')
+    if "question" not in takes and question is not None:
+        raise UserError(f"--question is for models that answer, but the task of this model is `{task}`: leave it out.")

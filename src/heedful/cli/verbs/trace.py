@@ -1,7 +1,6 @@
 """`heedful trace MODEL TEXT`: what a head or a recurrent cell computes, step by step."""
 
 import json
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
@@ -13,11 +12,9 @@ from heedful.cli import messages
 from heedful.cli.images import image_inputs, sees_images
 from heedful.cli.options import ModelArgument
 from heedful.cli.output import check_output, write_result
-from heedful.cli.verbs.explain import QuestionOption, check_question
-from heedful.data.corpora.texts import text_of_line
+from heedful.cli.verbs.explain import QuestionOption, check_options, explain_line
 
 if TYPE_CHECKING:
-    from heedful.explain.explanation import Explanation
     from heedful.explain.trace.attention import AttentionTrace
 
 _HEADS: Final = ("encoder", "question", "decoder", "cross")
@@ -83,7 +80,8 @@ def command(
         from heedful.tasks.loading import load
 
         loaded: Any = load(model, "cpu")
-    explain = _explainer(loaded, text, question, target)
+    check_options(loaded, question, target)
+    explain = partial(explain_line, loaded, text, "the text", question=question, target=target)
     chosen = kind or _first_kind(loaded.network)
     name = Path(model).resolve().name
     if chosen == "cell":
@@ -100,24 +98,6 @@ def command(
     write_result((made or page or "\n".join(lines)).rstrip(), output)
     if page is not None and output is not None:
         messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
-
-
-def _explainer(loaded: Any, text: str, question: str | None, target: str | None) -> "Callable[[], Explanation]":
-    """Return what explains the text or image; of a classifier of pairs, both texts of the line."""
-    task = loaded.recipe.rules.name
-    check_question(task, question)
-    if target is not None and task != "translate":
-        raise UserError(f"--target is for translators, but the task of this model is `{task}`: leave it out.")
-    match task:
-        case "translate":
-            return partial(loaded.explain, text, target)
-        case "classify":
-            read = text_of_line(text, loaded.paired, "the text")
-            return partial(loaded.explain, read.text, read.second)
-        case _ if question is not None:
-            return partial(loaded.explain, text, question)
-        case _:
-            return partial(loaded.explain, text)
 
 
 def _first_kind(network: Any) -> Any:

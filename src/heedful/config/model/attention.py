@@ -81,7 +81,7 @@ class Weighting(Section):
     """What attention reads by its weights.
 
     soft: the weighted mean of all values; hard: one position is sampled, and gradients flow through the weights;
-    gumbel: one position is sampled by Gumbel-softmax; reinforce: one patch is sampled, and rewarded if the caption
+    gumbel: one position is sampled by Gumbel-softmax; reinforce: one patch is sampled, and rewarded if the target
     becomes more probable (Xu et al. 2015), in the recurrent decoder of a captioner.
     """
     temperature: PositiveFloat = 1.0

@@ -96,7 +96,7 @@ class CaptionerModel(Section):
 
     @property
     def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a caption, `</s>` included, and the key that sets it; None where there is no limit."""
+        """Maximum tokens of a sentence, `</s>` included, and the key that sets it; None where there is no limit."""
         end = self.decoder.longest
         return end and (end[0], f"decoder.{end[1]}")
 

@@ -71,7 +71,7 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
         found += find_window_problems(recipe, by_part["train"])
     elif "question" in (roles := by_part["train"][0].corpus.roles):
         found += _find_answer_problems(by_part["train"], data.folder, most)
-    elif not roles & {"target", "tree", "caption"}:
+    elif "text" in roles:
         found += find_text_problems(recipe, by_part["train"])
     if most is None and isinstance(recipe.model, CaptionerModel):
         # A test corpus that cannot be read was reported above.

@@ -91,7 +91,7 @@ def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm
         return _VARIANTS if getattr(corpus, "variants", False) else _PAIRS
     if isinstance(corpus, PlainText):
         return _LINES
-    for role, form in {"question": _QUESTIONS, "tree": _TREES, "caption": _CAPTIONS}.items():
+    for role, form in {"question": _QUESTIONS, "tree": _TREES, "image": _CAPTIONS}.items():
         if role in corpus.roles:
             return form
     if running:
@@ -115,7 +115,7 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
             Row(_one_line(form.of_line(asked.question), form.of_line(asked.text)), "", asked.line)
             for asked in read_questions(corpus, data.folder)
         )
-    if "caption" in corpus.roles:
+    if "image" in corpus.roles:
         return (
             Row(text, "", line)
             for one in read_captioned(corpus, data.folder, form)

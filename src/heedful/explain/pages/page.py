@@ -12,24 +12,14 @@ from PIL import Image
 
 from heedful.base.errors import UserError
 from heedful.base.trees import read_tree
+from heedful.config.task_rules import TaskRules
+from heedful.config.tasks import TASKS
 from heedful.explain.explanation import Array, Explanation
 from heedful.explain.gates import GateValues
 from heedful.explain.pages.trees import beam_svg, parse_svg
 from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.html import write_page
 
-_TITLES: Final = {
-    "translate": "How a translation came about",
-    "classify": "How a text was classified",
-    "fill": "How masks were filled",
-    "generate": "How a text was predicted",
-    "tag": "How words were tagged",
-    "parse": "How a sentence was parsed",
-    "answer": "How an answer was found",
-    "classify_images": "How an image was classified",
-    "caption": "How an image was described",
-    "answer_images": "How a question about an image was answered",
-}
 _MOST_UNITS: Final = 64  # of a layer whose gates are drawn
 _MOST_STACKS: Final = 24  # layers and directions whose gates are drawn
 _MOST_TOKENS: Final = 80  # of a text whose states are drawn
@@ -45,8 +35,11 @@ def explorer_page(explanations: Sequence[Explanation], model: str, gates: bool =
         )
     first = explanations[0]
     lead = f"{model}: {first.family}, task {first.task}. Point at words, choose layers and heads, download every image."
-    title = _TITLES.get(first.task, "What a model attended to")
-    return write_page(title, lead, "explorer.js", {"items": [_item(one, gates) for one in explanations]})
+    rules = TASKS.get(first.task)
+    title = TaskRules.explained if rules is None else rules.explained
+    labels = TaskRules.explained_as if rules is None else rules.explained_as
+    items = [_item(one, gates) | {"labels": labels} for one in explanations]
+    return write_page(title, lead, "explorer.js", {"items": items})
 
 
 def _item(found: Explanation, gates: bool) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def failures(results: Mapping[str, Any]) -> str:
     return "".join(["<ul>", *(f"<li>{escape(line)}</li>" for line in lines), "</ul>"]) if lines else ""
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], title: str) -> str:
     """Return a table; cells of rows are markup, and the first of each is its heading."""
     heads = "".join(f'<th scope="col">{escape(text)}</th>' for text in head)
     body = "".join(
@@ -84,7 +84,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> s
         for first, *cells in rows
     )
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(title)}"><table>'
         f"<thead><tr>{heads}</tr></thead>\n<tbody>\n{body}</tbody></table></div>\n"
     )
 

@@ -172,7 +172,7 @@ class TeacherForced(OutputToHidden):
 class VectorToSequence(nn.Module):
     """h(t) = f(h(t-1), [v; y(t-1)]): one vector, such as that of an image, is an input of every step
 
-    Vinyals et al. 2015 caption images this way, but give the vector at the first step only.
+    Vinyals et al. 2015 describe images this way, but give the vector at the first step only.
     """
 
     def __init__(self, stack: RecurrentStack) -> None:

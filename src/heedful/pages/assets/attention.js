@@ -28,8 +28,8 @@ export class AttentionView {
     this.controls = element("div", { class: "controls" });
     this.from = element("ul", { class: "line", id: "queries" });
     this.to = element("ul", { class: "line", id: "keys" });
-    this.fromCaption = element("p", { class: "caption" });
-    this.toCaption = element("p", { class: "caption" });
+    this.fromCaption = element("p", { class: "hint" });
+    this.toCaption = element("p", { class: "hint" });
     this.readout = element("p", { class: "readout", id: "readout" });
     this.canvas = element("canvas", { id: "heatmap", tabindex: 0, role: "img" });
     this.most = element("span");
@@ -44,7 +44,7 @@ export class AttentionView {
       element("div", { class: "beside" },
         this.figure = element("figure", { class: "figure" }, element("div", { class: "scroll" }, this.canvas),
           element("div", { class: "legend" }, "0", this.scale, this.most)),
-        this.headsPart = element("div", { class: "all-heads" }, element("p", { class: "caption" }, "Every head of this layer"), this.heads)));
+        this.headsPart = element("div", { class: "all-heads" }, element("p", { class: "hint" }, "Every head of this layer"), this.heads)));
     this.listen();
   }
 

@@ -11,11 +11,6 @@ import { predictionView } from "./predictions.js";
 import { statesPart } from "./states.js";
 import { Attention, ofWords } from "./weights.js";
 
-const LABELS = {
-  translate: ["Source", "Translation"], parse: ["Sentence", ""], classify: ["Text", "Class"], fill: ["Text", "Filled"],
-  generate: ["Text", ""], tag: ["Sentence", ""], answer: ["Text", "Answer"], classify_images: ["Image", "Class"],
-  caption: ["Image", "Caption"], answer_images: ["Image", "Answer"],
-};
 const data = JSON.parse(document.getElementById("data").textContent);
 const main = document.querySelector("main");
 const spoken = element("div", { class: "unseen", "aria-live": "polite" });
@@ -49,7 +44,7 @@ async function show(index) {
 }
 
 function resultPart(item) {
-  const [given, found] = LABELS[item.task] ?? ["Text", "Result"];
+  const [given, found] = item.labels;
   const list = element("dl", { class: "pair" }, element("dt", {}, given), element("dd", {}, item.text));
   if (item.question) list.append(element("dt", {}, "Question"), element("dd", { id: "question" }, item.question));
   if (item.output && found) list.append(element("dt", {}, found), element("dd", { id: "output" }, item.before ? marked(item.output, item.before.output) : item.output));

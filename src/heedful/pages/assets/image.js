@@ -67,7 +67,7 @@ export class ImageView {
   }
 }
 
-/** Make the part of the page that shows what each word of a caption looked at. */
+/** Make the part of the page that shows what each word of a description looked at. */
 export function captionPart(item) {
   const { output } = item.sequences, views = [];
   const figures = output.texts.map((word, index) => [word, index]).filter(([word]) => word !== "</s>").map(([word, index]) => {

@@ -11,7 +11,7 @@ export function predictionView(item) {
   const buttons = new Map();
   const show = (one) => {
     panel.replaceChildren(
-      element("p", { class: "caption" }, `${item.predicted === "words" ? "Labels of word" : item.predicted === "text" ? "What fills token" : "Candidates for token"} ${one.index + 1}`),
+      element("p", { class: "hint" }, `${item.predicted === "words" ? "Labels of word" : item.predicted === "text" ? "What fills token" : "Candidates for token"} ${one.index + 1}`),
       bars([[one.piece, one.probability, true], ...one.runners_up.map(({ piece, probability }) => [piece, probability, false])]));
     for (const [index, button] of buttons) button.setAttribute("aria-pressed", index === one.index);
   };

@@ -53,5 +53,7 @@ ANSWER: Final = TaskRules(
     on_encoder_of=on_bert,
     evaluation_options=("threshold", "max_answer"),
     same_keys=("model.no_answer",),
+    explained="How an answer was found",
+    explained_as=("Text", "Answer"),
     check=_check,
 )

@@ -64,5 +64,7 @@ CAPTION: Final = TaskRules(
     tokens="target tokens",
     evaluation_options=("metric",),
     same_keys=("evaluate.bleu_tokenize", "evaluate.metrics", "data.lowercase"),
+    explained="How an image was described",
+    explained_as=("Image", "Caption"),
     check=_check,
 )

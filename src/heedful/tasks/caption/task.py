@@ -20,13 +20,12 @@ from heedful.models.networks import ImageCaptioner
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.tasks.caption.data import prepare_captions
 from heedful.tasks.caption.model import Captioner, caption_collator
-from heedful.tasks.caption.reinforce import RewardedCaptions
+from heedful.tasks.caption.objective import Captions, RewardedCaptions
 from heedful.tasks.caption.rules import CAPTION
 from heedful.tasks.shared.sequences.sequence_task import stored_likelihood
 from heedful.tasks.shared.sequences.text_evaluation import validation_names
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated
-from heedful.training.objectives import Captions
 
 
 class CaptionTask(Task):

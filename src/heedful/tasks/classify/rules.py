@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heedful.config.corpora.roles import Roles
+from heedful.config.corpora.roles import SCENES, Roles
 from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.images import ImageAnswererModel
@@ -80,6 +80,8 @@ CLASSIFY: Final = TaskRules(
     line="logistic regression on n-grams",
     test_files="give --source and --target, texts and their labels",
     same_keys=("model.labels",),
+    explained="How a text was classified",
+    explained_as=("Text", "Class"),
     check=_check_texts,
 )
 CLASSIFY_IMAGES: Final = TaskRules(
@@ -89,7 +91,7 @@ CLASSIFY_IMAGES: Final = TaskRules(
     learner="a classifier of images",
     families=("image_classifier",),
     metrics=validation_metrics(METRICS),
-    roles=(Roles(("image", "label"), besides=("caption", "number")),),
+    roles=(Roles(("image", "label"), besides=(*SCENES.roles, "number")),),
     needs="it learns from images with labels: give a folder (`images`), a table with `image` and `label`, `idx` "
     'and `labels`, `npz`, or `builtin = "scenes"`',
     vocabularies=(),
@@ -102,6 +104,8 @@ CLASSIFY_IMAGES: Final = TaskRules(
     own_keys=("data.images", "train.augmentation", "train.class_weights"),
     tokens="patches",
     same_keys=("model.labels",),
+    explained="How an image was classified",
+    explained_as=("Image", "Class"),
     check=_check_images,
 )
 ANSWER_IMAGES: Final = TaskRules(
@@ -123,5 +127,7 @@ ANSWER_IMAGES: Final = TaskRules(
     start_keys=("images",),
     own_keys=("data.images", "train.augmentation"),
     tokens="patches and words",
+    explained="How a question about an image was answered",
+    explained_as=("Image", "Answer"),
     check=_check_questions,
 )

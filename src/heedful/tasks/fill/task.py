@@ -25,11 +25,11 @@ from heedful.tasks.fill.data import evaluation_feed, masked_feed
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.metrics import VALIDATED
 from heedful.tasks.fill.model import MaskFiller
+from heedful.tasks.fill.objective import MaskedTokens
 from heedful.tasks.fill.rules import FILL
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated, Validator
-from heedful.training.objectives import MaskedTokens
 
 
 class FillTask(Task):

@@ -62,5 +62,7 @@ GENERATE: Final = TaskRules(
     outputs=False,
     same_vocabulary=True,
     same_keys=("data.max_length", "data.borders"),
+    explained="How a text was predicted",
+    explained_as=("Text", ""),
     check=_check,
 )

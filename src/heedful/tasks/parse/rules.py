@@ -71,5 +71,7 @@ PARSE: Final = TaskRules(
     label_smoothing=0.1,
     test_files="give --source and --target, sentences and their trees",
     evaluation_options=("unconstrained",),
+    explained="How a sentence was parsed",
+    explained_as=("Sentence", ""),
     check=_check,
 )

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heedful.config.corpora.roles import Roles
+from heedful.config.corpora.roles import SCENES, Roles
 from heedful.config.model.any import AnyModel
 from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
 from heedful.config.tables import Tables, model_of
@@ -65,7 +65,7 @@ REGRESS_IMAGES: Final = TaskRules(
     learner="a regressor of images",
     families=("image_regressor",),
     metrics=validation_metrics(METRICS),
-    roles=(Roles(("image", "number"), besides=("label", "caption")),),
+    roles=(Roles(("image", "number"), besides=SCENES.roles),),
     needs="it learns from images with numbers: give a table with `image` and `number`",
     vocabularies=(),
     own_tokenizers=False,

@@ -40,5 +40,7 @@ TAG: Final = TaskRules(
     on_encoder_of=on_bert,
     other_starts=("bert",),
     test_files="give --source and --target, words and their labels, separated by spaces",
+    explained="How words were tagged",
+    explained_as=("Sentence", ""),
     check=_check,
 )

@@ -42,5 +42,7 @@ TRANSLATE: Final = TaskRules(
         "evaluate.one_word",
         "data.lowercase",
     ),
+    explained="How a translation came about",
+    explained_as=("Source", "Translation"),
     check=check_pairs,
 )

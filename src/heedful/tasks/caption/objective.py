@@ -1,4 +1,5 @@
-"""Training of captioners with hard attention by REINFORCE: patches are drawn, and drawn more often where it paid.
+"""Objectives of captioners: the next token; with hard attention also REINFORCE, which draws patches more often where it
+paid.
 
 Xu et al. 2015, 4.1, after Williams 1992. For a caption y and drawn patches s the loss is
 
@@ -12,6 +13,7 @@ log p(y(u) | s).
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import torch
@@ -26,9 +28,21 @@ from heedful.nn.losses.cross_entropy import label_log_probabilities
 from heedful.nn.losses.predictions import TokenPrediction
 from heedful.nn.padding import pad, unpad
 from heedful.nn.recurrent.stack import TimeMajor
-from heedful.training.objectives import Captions, Sums
+from heedful.training.objectives import NextToken, Sums
 
 _DECAY: Final = 0.9  # of the baseline, as in the paper
+
+
+class Captions(NextToken):
+    """Label-smoothed cross-entropy of each token of a caption, after random changes of the images."""
+
+    def __init__(self, smoothing: float, augmentation: Augmentation) -> None:
+        super().__init__(smoothing)
+        self.augmentation = augmentation
+
+    def draw(self, batch: Any) -> Any:
+        """Change the images."""
+        return replace(batch, source=self.augmentation.move(batch.source))
 
 
 class RewardedCaptions(Captions):
