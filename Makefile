@@ -6,7 +6,7 @@ SOURCES := pyproject.toml constraints.txt
 
 export PYTHONDONTWRITEBYTECODE := # compiled modules are kept, whatever the environment says
 
-.PHONY: demo demo-vision test test-all test-learn test-recipes check lint types map reference texts bench clean
+.PHONY: demo demo-vision test test-all test-learn test-recipes coverage check lint types map reference texts bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
@@ -30,6 +30,10 @@ test-learn: .venv/dev
 # Shipped recipes and larger models reach their figures: 15 minutes or more.
 test-recipes: .venv/dev
 	$(BIN)/pytest -m recipes
+
+# The share of branches that the tests of `make test` and `make test-all` take: about an hour.
+coverage: .venv/dev
+	$(BIN)/python scripts/branch_coverage.py
 
 check: lint types
 
