@@ -19,13 +19,11 @@ from heedful.nn.kernels.residual_norm import (
     layer_norm,
     norm_and_skip,
     norm_of_sum,
-    reference_layer_norm,
-    reference_norm_of_sum,
     residual_norm,
     residual_norm_backward,
     supports,
 )
-from heedful.nn.kernels.residual_sum import dropped_sum, keep_mask, reference_dropped_sum, residual_sum
+from heedful.nn.kernels.residual_sum import dropped_sum, residual_sum
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # on the CPU Triton interprets the kernels
 EPSILON = 1e-5
@@ -40,6 +38,29 @@ rows, widths, shares, seeds = (
 
 def drawn(*shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     return torch.randn(shape).to(DEVICE, dtype).requires_grad_()
+
+
+def reference_dropped_sum(x: Tensor, f: Tensor, keep: Tensor, share: float) -> Tensor:
+    """z = x + m f / (1 - p)"""
+    return x + f * keep / (1 - share)
+
+
+def reference_layer_norm(x: Tensor, weight: Tensor, bias: Tensor, epsilon: float) -> Tensor:
+    """y = (x - mean(x)) / sqrt(variance(x) + epsilon) w + b"""
+    centred = x - x.mean(1, keepdim=True)
+    return centred / (centred.square().mean(1, keepdim=True) + epsilon).sqrt() * weight + bias
+
+
+def reference_norm_of_sum(
+    x: Tensor, f: Tensor, keep: Tensor, weight: Tensor, bias: Tensor, epsilon: float, share: float
+) -> Tensor:
+    """y = layer norm of z, z = x + m f / (1 - p)"""
+    return reference_layer_norm(reference_dropped_sum(x, f, keep, share), weight, bias, epsilon)
+
+
+def keep_mask(seed: Tensor, count: int, width: int, share: float) -> Tensor:
+    """True where the kernels keep a value with this seed."""
+    return residual_sum(None, torch.ones(count, width, device=seed.device), seed, share) != 0
 
 
 def kept(seed: int, count: int, width: int, share: float) -> Tensor:

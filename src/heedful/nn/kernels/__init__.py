@@ -1,4 +1,4 @@
-"""Custom GPU kernels, each with a reference in plain PyTorch. Nothing outside `nn` and `models` mentions Triton.
+"""Custom GPU kernels, for which plain PyTorch computes the same elsewhere. Only `nn` and `models` mention Triton.
 
 The kernels are written in Triton, which PyTorch's GPU builds include; without a GPU it is never imported. Tests run the
 same kernels on a CPU, in Triton's interpreter.
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 _TRITON: Final = find_spec("triton") is not None
-_wanted = os.environ.get("HEEDFUL_KERNELS") != "0"  # 0: the references everywhere, for comparison
+_wanted = os.environ.get("HEEDFUL_KERNELS") != "0"  # 0: plain PyTorch everywhere, for comparison
 
 
 def use_kernels(x: Tensor) -> bool:
@@ -23,13 +23,13 @@ def use_kernels(x: Tensor) -> bool:
 
 
 def kernels_enabled() -> bool:
-    """Return whether Triton is installed and the references were not requested."""
+    """Return whether Triton is installed and plain PyTorch was not requested."""
     return _wanted and _TRITON
 
 
 @contextmanager
 def without_kernels() -> Iterator[None]:
-    """Use the references inside this block."""
+    """Use plain PyTorch inside this block."""
     global _wanted
     before, _wanted = _wanted, False
     try:

@@ -13,7 +13,6 @@ columns and writes one row of float32 sums. A second, small pass adds the chunks
 fixed order, so that runs are reproducible bit by bit.
 """
 
-import math
 from typing import Final
 
 import torch
@@ -32,8 +31,6 @@ _ADDED_ROWS: Final = 128  # of the second pass, which has few programs and many 
 _ADDED_COLUMNS: Final = 16
 
 _PLAIN, _RELU, _GELU_TANH, _GELU = range(4)  # what the gradient passes through before it is summed
-_C: Final = math.sqrt(2 / math.pi)
-_A: Final = 0.044715
 
 
 def column_sums(dy_NF: Float[Tensor, "N F"]) -> Float[Tensor, "F"]:
@@ -57,39 +54,6 @@ def gelu_gradient_and_column_sums(
     gelu(h) is written on the way, so that the forward pass need not keep it.
     """
     return (gelu_gradient_operator if torch.compiler.is_compiling() else _launch_gelu)(dy_NF, h_NF, tanh)
-
-
-# --- references in plain PyTorch --------------------------------------------------------------------------------------
-
-
-def reference_column_sums(dy_NF: Float[Tensor, "N F"]) -> Float[Tensor, "F"]:
-    """db = sum over rows dy"""
-    return dy_NF.sum(0, dtype=torch.promote_types(dy_NF.dtype, torch.float32))
-
-
-def reference_relu_gradient_and_column_sums(
-    dy_NF: Float[Tensor, "N F"], y_NF: Float[Tensor, "N F"]
-) -> tuple[Float[Tensor, "N F"], Float[Tensor, "F"]]:
-    """dh = dy where y > 0, else 0; db = sum over rows dh"""
-    dh_NF = dy_NF.where(y_NF > 0, 0)
-    return dh_NF, reference_column_sums(dh_NF)
-
-
-def reference_gelu_gradient_and_column_sums(
-    dy_NF: Float[Tensor, "N F"], h_NF: Float[Tensor, "N F"], tanh: bool
-) -> tuple[Float[Tensor, "N F"], Float[Tensor, "F"], Float[Tensor, "N F"]]:
-    """dh = dy gelu'(h); db = sum over rows dh; gelu(h)"""
-    if tanh:
-        s_NF = torch.sigmoid(2 * _C * (h_NF + _A * h_NF**3))
-        y_NF, slope_NF = h_NF * s_NF, s_NF + 2 * _C * h_NF * s_NF * (1 - s_NF) * (1 + 3 * _A * h_NF**2)
-    else:
-        s_NF, density_NF = (
-            0.5 * (1 + torch.erf(h_NF / math.sqrt(2))),
-            torch.exp(-(h_NF**2) / 2) / math.sqrt(2 * math.pi),
-        )
-        y_NF, slope_NF = h_NF * s_NF, s_NF + h_NF * density_NF
-    dh_NF = dy_NF * slope_NF
-    return dh_NF, reference_column_sums(dh_NF), y_NF
 
 
 # --- Triton kernels ---------------------------------------------------------------------------------------------------

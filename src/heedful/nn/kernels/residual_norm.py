@@ -21,11 +21,11 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from heedful.nn.kernels.residual_sum import draw_seed, dropping, kept, places, reference_dropped_sum, tile_of
+from heedful.nn.kernels.residual_sum import draw_seed, dropping, kept, places, tile_of
 from heedful.nn.kernels.sizes import count_multiprocessors
 
 _TYPES = (torch.float32, torch.bfloat16, torch.float16)
@@ -65,31 +65,6 @@ def norm_and_skip(
         both: tuple[Tensor, Tensor] = _NormAndSkip.apply(x_NE, weight_E, bias_E, epsilon)
         return both
     return layer_norm(x_NE, weight_E, bias_E, epsilon), x_NE
-
-
-# --- references in plain PyTorch --------------------------------------------------------------------------------------
-
-
-def reference_layer_norm(
-    x_NE: Float[Tensor, "N E"], weight_E: Float[Tensor, "E"], bias_E: Float[Tensor, "E"], epsilon: float
-) -> Float[Tensor, "N E"]:
-    """y = (x - mean(x)) / sqrt(variance(x) + epsilon) w + b"""
-    centred_NE = x_NE - x_NE.mean(1, keepdim=True)
-    variance_N1 = centred_NE.square().mean(1, keepdim=True)
-    return centred_NE / (variance_N1 + epsilon).sqrt() * weight_E + bias_E
-
-
-def reference_norm_of_sum(
-    x_NE: Float[Tensor, "N E"],
-    f_NE: Float[Tensor, "N E"],
-    keep_NE: Bool[Tensor, "N E"],
-    weight_E: Float[Tensor, "E"],
-    bias_E: Float[Tensor, "E"],
-    epsilon: float,
-    share: float,
-) -> Float[Tensor, "N E"]:
-    """y = layer norm of z, z = x + m f / (1 - p)"""
-    return reference_layer_norm(reference_dropped_sum(x_NE, f_NE, keep_NE, share), weight_E, bias_E, epsilon)
 
 
 # --- Triton kernels ---------------------------------------------------------------------------------------------------

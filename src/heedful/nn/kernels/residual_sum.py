@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 from torch import Tensor
 
 from heedful.nn.kernels.sizes import next_power_of_two
@@ -23,24 +23,6 @@ def dropped_sum(x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"], share: f
     """Return x + f, with dropout of f."""
     seed = draw_seed(x_NE, share)
     return x_NE + f_NE if seed is None else residual_sum(x_NE, f_NE.to(x_NE.dtype), seed, share)
-
-
-def keep_mask(seed: Int[Tensor, "1"], rows: int, width: int, share: float) -> Bool[Tensor, "N E"]:
-    """Return True where the kernels keep a value with this seed."""
-    keep = torch.empty((rows, width), dtype=torch.int8, device=seed.device)
-    (dropped, _), tile = dropping(share), tile_of(width)
-    _mask[(triton.cdiv(rows, tile["ROWS"]),)](seed, keep, rows, dropped, **tile)
-    return keep.bool()
-
-
-# --- reference in plain PyTorch ---------------------------------------------------------------------------------------
-
-
-def reference_dropped_sum(
-    x_NE: Float[Tensor, "N E"], f_NE: Float[Tensor, "N E"], keep_NE: Bool[Tensor, "N E"], share: float
-) -> Float[Tensor, "N E"]:
-    """z = x + m f / (1 - p)"""
-    return x_NE + f_NE * keep_NE / (1 - share)
 
 
 # --- Triton kernels ---------------------------------------------------------------------------------------------------
@@ -63,12 +45,6 @@ def places(block, count, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.const
     row, column = block * ROWS + tl.arange(0, ROWS), tl.arange(0, ROOM)
     there = (row[:, None] < count) & (column[None, :] < WIDTH)
     return row, row[:, None].to(tl.int64) * WIDTH + column[None, :], there
-
-
-@triton.jit
-def _mask(seed, keep, count, dropped, WIDTH: tl.constexpr, ROOM: tl.constexpr, ROWS: tl.constexpr):
-    row, place, there = places(tl.program_id(0), count, WIDTH, ROOM, ROWS)
-    tl.store(keep + place, kept(tl.load(seed), row, dropped, ROOM, ROWS).to(tl.int8), there)
 
 
 @triton.jit
