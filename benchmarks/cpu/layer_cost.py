@@ -57,7 +57,7 @@ from torch import Tensor, nn
 from heedful.base.devices import choose_device, keep_freed_memory
 from heedful.base.packed import Layout
 from heedful.metrics.recorded_results import RESULTS, machine
-from heedful.nn.attention.backends import automatic
+from heedful.nn.attention.backends import PackedHeads, automatic
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.attention.restricted import Restricted
 from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolution
@@ -141,7 +141,7 @@ def make_layer(name: str, width: int, length: int, tokens: int, device: torch.de
 
     if name == "attention_alone":
         q, k, v = (values(heads, width // heads) for _ in range(3))
-        return Layer(lambda: automatic(q, k, v, layout, layout, False, 0.0), (q, k, v))
+        return Layer(lambda: automatic(PackedHeads(q, k, v, layout, layout), False, 0.0), (q, k, v))
     x = values(width)
     if name in ("self_attention", "restricted"):
         backend = Restricted(RADIUS) if name == "restricted" else automatic

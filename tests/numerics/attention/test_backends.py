@@ -16,7 +16,16 @@ from torch import Tensor
 
 from heedful.base.packed import Layout
 from heedful.nn.attention import backends
-from heedful.nn.attention.backends import BACKENDS, Backend, attention_weights, automatic, explicit, padded, varlen
+from heedful.nn.attention.backends import (
+    BACKENDS,
+    Backend,
+    PackedHeads,
+    attention_weights,
+    automatic,
+    explicit,
+    padded,
+    varlen,
+)
 
 HEADS, WIDTH = 2, 8  # of one head
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
@@ -154,7 +163,7 @@ def test_dropped_weights_leave_the_mean_and_a_share_of_zeros(name: str) -> None:
     layout = Layout.of([1] * sentences)
     ones = torch.ones(sentences, 1, 1)
     torch.manual_seed(1)
-    y = BACKENDS[name](ones, ones, ones, layout, layout, False, share)
+    y = BACKENDS[name](PackedHeads(ones, ones, ones, layout, layout), False, share)
     assert y.unique().tolist() == pytest.approx([0, 1 / (1 - share)])
     sigma = math.sqrt(share * (1 - share) / sentences)
     assert abs(float((y == 0).float().mean()) - share) < 5 * sigma
@@ -165,7 +174,7 @@ def test_varlen_refuses_to_drop_weights() -> None:
     layout = Layout.of([2, 3])
     q, k, v = draw(layout, layout, torch.bfloat16, CPU, seed=8)
     with pytest.raises(ValueError, match=r"^varlen attention cannot drop weights$"):
-        varlen(q, k, v, layout, layout, True, 0.1)
+        varlen(PackedHeads(q, k, v, layout, layout), True, 0.1)
 
 
 def test_every_backend_has_a_row_in_the_comparison() -> None:
@@ -201,7 +210,7 @@ def test_what_attends_on_the_packed_layout_refuses_a_bias(name: str) -> None:
     layout = Layout.of([2, 3])
     q, k, v = draw(layout, layout, torch.float32, CPU, seed=8)
     with pytest.raises(ValueError, match=rf"^{name} attention cannot add a bias to the scores$"):
-        BACKENDS[name](q, k, v, layout, layout, True, 0.0, torch.zeros(1, HEADS, 3, 3))
+        BACKENDS[name](PackedHeads(q, k, v, layout, layout), True, 0.0, torch.zeros(1, HEADS, 3, 3))
 
 
 def test_the_automatic_choice_is_never_one_that_refuses_a_bias(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,7 +224,7 @@ def test_the_automatic_choice_is_never_one_that_refuses_a_bias(monkeypatch: pyte
     monkeypatch.setattr(backends, "use_kernels", lambda x: True)
     for dropout in (0.0, 0.1):
         for bias in (torch.zeros(1, HEADS, 3, 3), None):
-            inspect.unwrap(automatic)(q, k, v, layout, layout, True, dropout, bias)
+            inspect.unwrap(automatic)(PackedHeads(q, k, v, layout, layout), True, dropout, bias)
     assert chosen == ["padded", "short"] * 2
 
 
@@ -237,25 +246,17 @@ def compare_with_loop(
         assert difference(tensor, wanted) <= TOLERANCES[dtype], what
 
 
-def loop(
-    q_NHD: Tensor,
-    k_MHD: Tensor,
-    v_MHU: Tensor,
-    queries: Layout,
-    keys: Layout,
-    causal: bool,
-    dropout: float,
-    bias_BHLL: Tensor | None = None,
-) -> Tensor:
+def loop(heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Tensor | None = None) -> Tensor:
     """The definition: for each sentence, head and query, a softmax over the keys that it may see; always float64."""
-    q, k, v = (x.to(CPU, torch.float64) for x in (q_NHD, k_MHD, v_MHU))
+    *tensors, queries, keys = heads
+    q, k, v = (x.to(CPU, torch.float64) for x in tensors)
     rows = []
     for sentence in range(queries.sentences):
         query_start, query_end = queries.offsets[sentence : sentence + 2].tolist()
         key_start, key_end = keys.offsets[sentence : sentence + 2].tolist()
         for i in range(query_start, query_end):
             end = key_start + (i - query_start) + 1 if causal else key_end
-            heads = []
+            read = []
             for head in range(q.shape[1]):
                 scores = torch.stack([q[i, head] @ k[j, head] for j in range(key_start, end)])
                 scores = scores / math.sqrt(q.shape[2])
@@ -263,8 +264,8 @@ def loop(
                     mine = bias_BHLL.expand(queries.sentences, -1, -1, -1)[sentence, head, i - query_start]
                     scores = scores + mine[: end - key_start].to(scores)
                 powers = scores.exp()
-                heads.append(powers / powers.sum() @ v[key_start:end, head])
-            rows.append(torch.stack(heads))
+                read.append(powers / powers.sum() @ v[key_start:end, head])
+            rows.append(torch.stack(read))
     return torch.stack(rows)
 
 
@@ -283,7 +284,7 @@ def values_and_gradients(
     """The values, and the gradients of q, k and v under a random linear loss."""
     q, k, v = inputs
     device = q.device
-    y = backend(q, k, v, queries.to(device), keys.to(device), causal, 0.0)
+    y = backend(PackedHeads(q, k, v, queries.to(device), keys.to(device)), causal, 0.0)
     generator = torch.Generator().manual_seed(seed)
     factors = torch.randn(q.shape, generator=generator, dtype=torch.float64)[: len(y)]
     rounded = factors.to(q.dtype).to(y)  # the same numbers, whatever the type of y

@@ -24,7 +24,7 @@ from heedful.config.recipe import Recipe
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.weights import weights_from_bytes, weights_to_bytes
-from heedful.nn.attention.backends import BACKENDS
+from heedful.nn.attention.backends import BACKENDS, PackedHeads
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.attention.relative_positions import LinearBias, PositionScheme, RelativeVectors, Rotary, alibi_slopes
 
@@ -174,7 +174,7 @@ def compare(name: str, backend: str, causal: bool, dtype: torch.dtype, lengths: 
     q, k, v, factors = (torch.randn(layout.tokens, HEADS, WIDTH, generator=generator).to(dtype) for _ in range(4))
     inputs = [x.requires_grad_() for x in (q, k, v)] + list(scheme.parameters())
     placed = scheme.encode(q, k, layout.positions, layout.bound)
-    found = scheme.attend(BACKENDS[backend], *placed, v, layout, causal, 0.0)
+    found = scheme.attend(BACKENDS[backend], PackedHeads(*placed, v, layout, layout), causal, 0.0)
     expected = loop(paper(scheme), q, k, v, lengths, causal)
     assert found.dtype == dtype
     close(found, expected, dtype)
@@ -195,8 +195,8 @@ def test_dropped_weights_do_not_count_in_any_value(name: str) -> None:
     layout = Layout.of([1] * 400)
     ones = torch.ones(400, HEADS, WIDTH)
     torch.manual_seed(1)
-    y = scheme.attend(BACKENDS["automatic"], ones, ones, ones, layout, False, 0.5).detach()
-    whole = scheme.attend(BACKENDS["automatic"], ones, ones, ones, layout, False, 0.0).detach()
+    y = scheme.attend(BACKENDS["automatic"], PackedHeads(ones, ones, ones, layout, layout), False, 0.5).detach()
+    whole = scheme.attend(BACKENDS["automatic"], PackedHeads(ones, ones, ones, layout, layout), False, 0.0).detach()
     kept = (y[..., 0] != 0).unsqueeze(2)
     torch.testing.assert_close(y, torch.where(kept, 2 * whole, 0.0))
     assert 0.4 < float(kept.float().mean()) < 0.6
@@ -356,7 +356,7 @@ def test_bfloat16_sums_many_far_places_well() -> None:
     scheme, layout = RelativeVectors(WIDTH, 1), Layout.of([600])
     nn.init.ones_(scheme.values)
     q, k, v = (0.01 * torch.randn(3, 600, HEADS, WIDTH)).bfloat16()
-    y = scheme.attend(BACKENDS["automatic"], q, k, torch.zeros_like(v), layout, False, 0.0)
+    y = scheme.attend(BACKENDS["automatic"], PackedHeads(q, k, torch.zeros_like(v), layout, layout), False, 0.0)
     torch.testing.assert_close(y.float(), torch.ones(600, HEADS, WIDTH), atol=0.02, rtol=0)
 
 

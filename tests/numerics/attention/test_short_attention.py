@@ -9,7 +9,7 @@ from tests.shared.covering import in_turn
 from torch import Tensor
 
 from heedful.base.packed import Layout
-from heedful.nn.attention.backends import explicit, short
+from heedful.nn.attention.backends import PackedHeads, explicit, short
 
 pytest.importorskip("triton", reason="Triton is not installed here")
 
@@ -23,9 +23,9 @@ def test_sentences_of_several_blocks_equal_the_equation(width: int, causal: bool
     keys = queries if causal else [chance.choice([1, 17, 32, 33, 65]) for _ in queries]
     q, k, v = projections(queries, keys, width)
     query_layout, key_layout = Layout.of(queries).to(DEVICE), Layout.of(keys).to(DEVICE)
-    found = short(q, k, v, query_layout, key_layout, causal, 0.0)
+    found = short(PackedHeads(q, k, v, query_layout, key_layout), causal, 0.0)
     wide = q64, k64, v64 = tuple(x.detach().double().requires_grad_() for x in (q, k, v))
-    wanted = explicit(q64, k64, v64, query_layout, key_layout, causal, 0.0)
+    wanted = explicit(PackedHeads(q64, k64, v64, query_layout, key_layout), causal, 0.0)
     torch.testing.assert_close(found.double(), wanted, atol=1e-5, rtol=1e-5)
     factors = torch.randn_like(found)
     gradients = torch.autograd.grad((found * factors).sum(), (q, k, v))
@@ -41,8 +41,8 @@ def test_long_sentences_shared_out_among_programs_equal_the_equation(causal: boo
     keys = queries if causal else [260, 140, 1]
     q, k, v = projections(queries, keys, 16)
     query_layout, key_layout = Layout.of(queries).to(DEVICE), Layout.of(keys).to(DEVICE)
-    found = short(q, k, v, query_layout, key_layout, causal, 0.0)
-    wanted = explicit(q, k, v, query_layout, key_layout, causal, 0.0)
+    found = short(PackedHeads(q, k, v, query_layout, key_layout), causal, 0.0)
+    wanted = explicit(PackedHeads(q, k, v, query_layout, key_layout), causal, 0.0)
     torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
     factors = torch.randn_like(found)
     gradients, references = (torch.autograd.grad((y * factors).sum(), (q, k, v)) for y in (found, wanted))
@@ -56,7 +56,7 @@ def test_dropped_weights_leave_the_mean_and_a_share_of_zeros() -> None:
     layout = Layout(torch.tensor([0, tokens], dtype=torch.int32), torch.arange(tokens), tokens).to(DEVICE)
     one_key = Layout.of([1]).to(DEVICE)
     q, key = torch.ones(tokens, heads, 16, device=DEVICE), torch.ones(1, heads, 16, device=DEVICE)
-    y = short(q, key, key, layout, one_key, False, share)[:, :, 0]
+    y = short(PackedHeads(q, key, key, layout, one_key), False, share)[:, :, 0]
     assert y.unique().tolist() == pytest.approx([0, 1 / (1 - share)])
     assert abs(float((y == 0).float().mean()) - share) < 5 * math.sqrt(share * (1 - share) / y.numel())
 
@@ -70,7 +70,7 @@ def test_draws_are_independent_of_each_other() -> None:
     kept = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        kept.append(short(q, torch.zeros_like(q), places, layout, layout, False, share)[..., :tokens] != 0)
+        kept.append(short(PackedHeads(q, torch.zeros_like(q), places, layout, layout), False, share)[..., :tokens] != 0)
     first, second = kept
     pairs = [
         (first[1:], first[:-1]), (first[:, 1:], first[:, :-1]), (first[..., 1:], first[..., :-1]), (first, second),
@@ -89,7 +89,7 @@ def test_the_backward_pass_drops_what_the_forward_pass_dropped() -> None:
 
     def total(query: Tensor, value: Tensor) -> Tensor:
         torch.manual_seed(3)  # decides the draws
-        return (short(query, k, value, layout, layout, True, 0.4) * factors).sum()
+        return (short(PackedHeads(query, k, value, layout, layout), True, 0.4) * factors).sum()
 
     dq, dv = torch.autograd.grad(total(q, v), (q, v))
     towards = torch.randn_like(q) * 1e-2
@@ -102,7 +102,7 @@ def test_the_backward_pass_drops_what_the_forward_pass_dropped() -> None:
 
 def short_of_another_seed(q: Tensor, k: Tensor, v: Tensor, layout: Layout, factors: Tensor) -> Tensor:
     torch.manual_seed(4)
-    return (short(q, k, v, layout, layout, True, 0.4) * factors).sum()
+    return (short(PackedHeads(q, k, v, layout, layout), True, 0.4) * factors).sum()
 
 
 def projections(queries: list[int], keys: list[int], width: int) -> tuple[Tensor, ...]:

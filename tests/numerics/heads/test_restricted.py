@@ -13,6 +13,7 @@ from heedful.base.packed import Layout, Packed
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.slots import SlotShape
 from heedful.nn.attention import restricted
+from heedful.nn.attention.backends import PackedHeads
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.attention.restricted import Restricted
 
@@ -54,7 +55,7 @@ def test_values_and_gradients_equal_a_loop_over_neighbours(radius: int, causal: 
     expected = loop(q, k, v, radius, causal)
     wanted = torch.autograd.grad((expected * factors).sum(), inputs)
     for backend in (Restricted(radius), Restricted(radius, as_written=True)):
-        found = backend(q, k, v, layout, layout, causal, 0.0)
+        found = backend(PackedHeads(q, k, v, layout, layout), causal, 0.0)
         close(found, expected)
         for mine, theirs in zip(torch.autograd.grad((found * factors).sum(), inputs), wanted, strict=True):
             close(mine, theirs)
@@ -70,7 +71,7 @@ def test_a_gpu_computes_the_same(causal: bool, dropout: float) -> None:
     cuda = torch.device("cuda")
     q, k, v = there = [each.detach().to(cuda, torch.bfloat16).requires_grad_() for each in inputs]
     placed = layout.to(cuda)
-    found = Restricted(5)(q, k, v, placed, placed, causal, dropout)
+    found = Restricted(5)(PackedHeads(q, k, v, placed, placed), causal, dropout)
     close(found.double().cpu(), expected, 3e-2)
     for mine, theirs in zip(
         torch.autograd.grad(found.float().square().sum(), there),
@@ -91,7 +92,7 @@ def test_weights_outside_the_radius_are_zero() -> None:
 def test_dropped_weights_are_dropped_within_the_radius() -> None:
     layout = Layout.of([40])
     q, k = torch.zeros(40, 1, 4), torch.zeros(40, 1, 4)
-    found = Restricted(2)(q, k, torch.ones(40, 1, 1), layout, layout, False, 0.5)
+    found = Restricted(2)(PackedHeads(q, k, torch.ones(40, 1, 1), layout, layout), False, 0.5)
     times = (found[2:-2] * 2.5).round(decimals=8)  # of 5 equal weights of 1/5, each kept one counts twice
     assert set(times.flatten().tolist()) <= {float(kept) for kept in range(6)}
     assert len(set(times.flatten().tolist())) > 1
@@ -113,9 +114,9 @@ def test_the_work_is_proportional_to_the_length() -> None:
 def test_only_a_sequence_itself_is_near() -> None:
     layout, x = Layout.of([3]), torch.randn(3, HEADS, 4)
     with pytest.raises(ValueError, match=r"^attention within a radius is of one sequence to itself$"):
-        Restricted(1)(x, x, x, layout, Layout.of([3]), False, 0.0)
+        Restricted(1)(PackedHeads(x, x, x, layout, Layout.of([3])), False, 0.0)
     with pytest.raises(ValueError, match=r"^attention within a radius cannot add a bias to the scores$"):
-        Restricted(1)(x, x, x, layout, layout, False, 0.0, torch.zeros(1, HEADS, 3, 3))
+        Restricted(1)(PackedHeads(x, x, x, layout, layout), False, 0.0, torch.zeros(1, HEADS, 3, 3))
 
 
 @torch.no_grad()

@@ -11,7 +11,7 @@ from torch import Tensor
 from heedful.base.packed import Layout, Packed
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.slots import SlotShape
-from heedful.nn.attention.backends import BACKENDS, automatic, explicit, padded
+from heedful.nn.attention.backends import BACKENDS, PackedHeads, automatic, explicit, padded
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 
 HEADS, GROUPS = 3, 1
@@ -89,8 +89,8 @@ def test_kernels_fill_the_narrower_with_zeros(name: str, keys: int, values: int)
     layout = Layout.of([4, 4]).to(torch.device("cuda"))
     q, k = (torch.randn(8, HEADS, keys, device="cuda").bfloat16().requires_grad_() for _ in range(2))
     v = torch.randn(8, HEADS, values, device="cuda").bfloat16().requires_grad_()
-    found = BACKENDS[name](q, k, v, layout, layout, True, 0.0)
-    expected = explicit(q.double(), k.double(), v.double(), layout, layout, True, 0.0)
+    found = BACKENDS[name](PackedHeads(q, k, v, layout, layout), True, 0.0)
+    expected = explicit(PackedHeads(q.double(), k.double(), v.double(), layout, layout), True, 0.0)
     close(found.double(), expected, 2e-2)
     factors = torch.randn(8, HEADS, values, device="cuda")
     for mine, theirs in zip(

@@ -13,10 +13,10 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from heedful.base.packed import Layout
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.distributions import softmax
 from heedful.nn.alignments.random_features import Kernel, causal_linear_attention, linear_attention
+from heedful.nn.attention.backends import PackedHeads
 from heedful.nn.attention.explicit import attend, position_shares
 from heedful.nn.attention.multi_head import CrossAttention, Projections, SelfAttention
 from heedful.nn.attention.relative_positions import PositionScheme
@@ -148,27 +148,13 @@ class AlignedSelfAttention(SelfAttention):
         """Whether a step in slots computes the same: it does not, as there is no kernel for it."""
         return False
 
-    def _attend(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_NHD: Float[Tensor, "N H D"],
-        v_NHU: Float[Tensor, "N H U"],
-        layout: Layout,
-    ) -> Float[Tensor, "N H U"]:
-        q_BHLD, k_BHLD, v_BHLU = (_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHU))
+    def _attend(self, heads: PackedHeads) -> Float[Tensor, "N H U"]:
         dropout = self.dropout if self.training else 0.0
-        y_BHLU = self.reading(q_BHLD, k_BHLD, v_BHLU, _key_mask(layout), self.positions, self.causal, dropout)
-        return unpad(y_BHLU.transpose(1, 2), layout)
+        y_BHLU = self.reading(*_pad_heads(heads), self.positions, self.causal, dropout)
+        return unpad(y_BHLU.transpose(1, 2), heads.queries)
 
-    def _weights(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_NHD: Float[Tensor, "N H D"],
-        v_NHU: Float[Tensor, "N H U"],
-        layout: Layout,
-    ) -> Float[Tensor, "B H L L"]:
-        q_BHLD, k_BHLD, v_BHLU = (_pad_heads(x, layout) for x in (q_NHD, k_NHD, v_NHU))
-        return self.reading.factors(q_BHLD, k_BHLD, v_BHLU, _key_mask(layout), self.positions, self.causal)
+    def _weights(self, heads: PackedHeads) -> Float[Tensor, "B H L L"]:
+        return self.reading.factors(*_pad_heads(heads), self.positions, self.causal)
 
     def _attend_past(
         self,
@@ -233,33 +219,12 @@ class AlignedCrossAttention(CrossAttention):
         factors_BHKL = self.reading.factors(self._queries(x_RE, keys), keys, values, keep_BL)
         return position_shares(factors_BHKL, keep_BL).flatten(0, 1)
 
-    def _attend(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_MHD: Float[Tensor, "M H D"],
-        v_MHU: Float[Tensor, "M H U"],
-        layout: Layout,
-        memory_layout: Layout,
-    ) -> Float[Tensor, "N H U"]:
-        q_BHQD, k_BHLD, v_BHLU = (
-            _pad_heads(q_NHD, layout),
-            _pad_heads(k_MHD, memory_layout),
-            _pad_heads(v_MHU, memory_layout),
-        )
-        dropout = self.dropout if self.training else 0.0
-        y_BHQU = self.reading(q_BHQD, k_BHLD, v_BHLU, _key_mask(memory_layout), dropout=dropout)
-        return unpad(y_BHQU.transpose(1, 2), layout)
+    def _attend(self, heads: PackedHeads) -> Float[Tensor, "N H U"]:
+        y_BHQU = self.reading(*_pad_heads(heads), dropout=self.dropout if self.training else 0.0)
+        return unpad(y_BHQU.transpose(1, 2), heads.queries)
 
-    def _weights(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_MHD: Float[Tensor, "M H D"],
-        v_MHU: Float[Tensor, "M H U"],
-        layout: Layout,
-        memory_layout: Layout,
-    ) -> Float[Tensor, "B H Lq Lk"]:
-        keys, values = _pad_heads(k_MHD, memory_layout), _pad_heads(v_MHU, memory_layout)
-        return self.reading.factors(_pad_heads(q_NHD, layout), keys, values, _key_mask(memory_layout))
+    def _weights(self, heads: PackedHeads) -> Float[Tensor, "B H Lq Lk"]:
+        return self.reading.factors(*_pad_heads(heads))
 
     def _attend_memory(
         self,
@@ -272,12 +237,13 @@ class AlignedCrossAttention(CrossAttention):
         return y_BHKU
 
 
-def _pad_heads(x_NHD: Float[Tensor, "N H D"], layout: Layout) -> Float[Tensor, "B H L D"]:
-    return pad(x_NHD, layout).transpose(1, 2)
-
-
-def _key_mask(layout: Layout) -> Bool[Tensor, "B L"] | None:
-    return None if layout.even else layout.keep
+def _pad_heads(heads: PackedHeads) -> tuple[Tensor, Tensor, Tensor, Bool[Tensor, "B L"] | None]:
+    """Return queries, keys and values as [B, H, L, D], and which keys are tokens; None if all are."""
+    q_NHD, k_MHD, v_MHU, queries, keys = heads
+    q_BHQD, k_BHLD, v_BHLU = (
+        pad(x, layout).transpose(1, 2) for x, layout in ((q_NHD, queries), (k_MHD, keys), (v_MHU, keys))
+    )
+    return q_BHQD, k_BHLD, v_BHLU, None if keys.even else keys.keep
 
 
 def _drop_mask_axes(keep: Bool[Tensor, "B 1 1 L"] | None) -> Bool[Tensor, "B L"] | None:

@@ -12,7 +12,7 @@ Shape letter of this file: U  width of a head's values, by default D
 
 import math
 from collections.abc import Mapping
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -28,20 +28,25 @@ _SHORT: Final = 256  # longest sentence for which the `short` kernel is faster t
 _NARROW: Final = 128  # widest head for which its blocks fit in the shared memory of every GPU
 
 
+class PackedHeads(NamedTuple):
+    """The queries, keys and values of packed sentences."""
+
+    q_NHD: Float[Tensor, "N H D"]
+    k_MHD: Float[Tensor, "M H D"]
+    v_MHU: Float[Tensor, "M H U"]
+    queries: Layout
+    keys: Layout  # the same object where sentences attend to themselves
+
+
+Bias = Float[Tensor, "#B H Lq Lk"] | None
+
+
 @runtime_checkable
 class Backend(Protocol):
     """Attention of packed queries over packed keys, sentence by sentence."""
 
     def __call__(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_MHD: Float[Tensor, "M H D"],
-        v_MHU: Float[Tensor, "M H U"],
-        queries: Layout,
-        keys: Layout,
-        causal: bool,
-        dropout: float,
-        bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
+        self, heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None
     ) -> Float[Tensor, "N H U"]:
         """Attend. `dropout` is the fraction of weights to drop: zero outside training.
 
@@ -50,21 +55,12 @@ class Backend(Protocol):
         ...
 
 
-def padded(
-    q_NHD: Float[Tensor, "N H D"],
-    k_MHD: Float[Tensor, "M H D"],
-    v_MHU: Float[Tensor, "M H U"],
-    queries: Layout,
-    keys: Layout,
-    causal: bool,
-    dropout: float,
-    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H U"]:
+def padded(heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None) -> Float[Tensor, "N H U"]:
     """Attend with PyTorch's fused attention on padded rows.
 
     On a CPU it always computes in float32 or wider, because the bfloat16 backward pass is several times slower.
     """
-    q_NHD, k_MHD, v_MHU, value_width = _equally_wide(q_NHD, k_MHD, v_MHU)
+    (q_NHD, k_MHD, v_MHU, queries, keys), value_width = _equally_wide(heads)
     kernel_type = torch.promote_types(q_NHD.dtype, torch.float32) if q_NHD.device.type == "cpu" else q_NHD.dtype
     q_BHLD, k_BHLD, v_BHLU = (
         pad(x, layout).to(kernel_type).transpose(1, 2) for x, layout in ((q_NHD, queries), (k_MHD, keys), (v_MHU, keys))
@@ -77,16 +73,7 @@ def padded(
     return narrow(unpad(y_BHLU.transpose(1, 2), queries).to(q_NHD.dtype), value_width)
 
 
-def even(
-    q_NHD: Float[Tensor, "N H D"],
-    k_MHD: Float[Tensor, "M H D"],
-    v_MHU: Float[Tensor, "M H U"],
-    queries: Layout,
-    keys: Layout,
-    causal: bool,
-    dropout: float,
-    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H U"]:
+def even(heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None) -> Float[Tensor, "N H U"]:
     """Attend with PyTorch's fused attention on sentences that all have one length: on a GPU with cuDNN if it can.
 
     cuDNN's kernels are the fastest on recent GPUs, but take no offsets.
@@ -97,19 +84,11 @@ def even(
         SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH
     ]  # fmt: skip
     with sdpa_kernel(order, set_priority=True):
-        return padded(q_NHD, k_MHD, v_MHU, queries, keys, causal, dropout, bias_BHLL)
+        return padded(heads, causal, dropout, bias_BHLL)
 
 
 def varlen(
-    q_NHD: Float[Tensor, "N H D"],
-    k_MHD: Float[Tensor, "M H D"],
-    v_MHU: Float[Tensor, "M H U"],
-    queries: Layout,
-    keys: Layout,
-    causal: bool,
-    dropout: float,
-    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-    radius: int = -1,
+    heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None, radius: int = -1
 ) -> Float[Tensor, "N H U"]:
     """Attend with flash attention on the packed layout: CUDA, 16-bit dtypes, no dropout of weights.
 
@@ -122,46 +101,29 @@ def varlen(
     if bias_BHLL is not None:
         raise ValueError("varlen attention cannot add a bias to the scores")
     window = (radius, 0 if causal else radius)  # -1: unlimited
-    q_NHD, k_MHD, v_MHU, value_width = _equally_wide(q_NHD, k_MHD, v_MHU)
+    (q_NHD, k_MHD, v_MHU, queries, keys), value_width = _equally_wide(heads)
     y_NHU = varlen_attn(
         q_NHD, k_MHD, v_MHU, queries.offsets, keys.offsets, queries.bound, keys.bound, window_size=window
     )
     return narrow(y_NHU, value_width)  # type: ignore[arg-type]  # a pair only with `return_aux`
 
 
-def short(
-    q_NHD: Float[Tensor, "N H D"],
-    k_MHD: Float[Tensor, "M H D"],
-    v_MHU: Float[Tensor, "M H U"],
-    queries: Layout,
-    keys: Layout,
-    causal: bool,
-    dropout: float,
-    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H U"]:
+def short(heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None) -> Float[Tensor, "N H U"]:
     """Attend with a custom kernel for many short sentences: CUDA, any dtype, with dropout of weights."""
     from heedful.nn.kernels.short_attention import short_attention
 
     if bias_BHLL is not None:
         raise ValueError("short attention cannot add a bias to the scores")
+    (q_NHD, k_MHD, v_MHU, queries, keys), value_width = _equally_wide(heads)
     seed = torch.randint(2**62, (1,), device=q_NHD.device) if dropout else queries.offsets[:1]
     bound = max(queries.bound, keys.bound)
-    q_NHD, k_MHD, v_MHU, value_width = _equally_wide(q_NHD, k_MHD, v_MHU)
     y_NHU, _ = short_attention(q_NHD, k_MHD, v_MHU, queries.offsets, keys.offsets, seed, causal, dropout, bound)
     return narrow(y_NHU, value_width)
 
 
-def explicit(
-    q_NHD: Float[Tensor, "N H D"],
-    k_MHD: Float[Tensor, "M H D"],
-    v_MHU: Float[Tensor, "M H U"],
-    queries: Layout,
-    keys: Layout,
-    causal: bool,
-    dropout: float,
-    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H U"]:
+def explicit(heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None) -> Float[Tensor, "N H U"]:
     """Attend by the equation as written, with explicit weights: slow, and the reference for the other backends."""
+    q_NHD, k_MHD, v_MHU, queries, keys = heads
     weights_BHLL = F.dropout(attention_weights(q_NHD, k_MHD, queries, keys, causal, bias_BHLL), dropout)
     y_BHLU = weights_BHLL @ pad(v_MHU, keys).transpose(1, 2)
     return unpad(y_BHLU.transpose(1, 2), queries)
@@ -173,7 +135,7 @@ def attention_weights(
     queries: Layout,
     keys: Layout,
     causal: bool,
-    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
+    bias_BHLL: Bias = None,
 ) -> Float[Tensor, "B H Lq Lk"]:
     """Return softmax(q k^T / sqrt(D) + bias), padded; rows after the end of a sentence are arbitrary."""
     q_BHLD, k_BHLD = pad(q_NHD, queries).transpose(1, 2), pad(k_MHD, keys).transpose(1, 2)
@@ -188,17 +150,9 @@ def attention_weights(
     return scores_BHLL.softmax(-1).to(q_NHD.dtype)
 
 
-def automatic(
-    q_NHD: Float[Tensor, "N H D"],
-    k_MHD: Float[Tensor, "M H D"],
-    v_MHU: Float[Tensor, "M H U"],
-    queries: Layout,
-    keys: Layout,
-    causal: bool,
-    dropout: float,
-    bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
-) -> Float[Tensor, "N H U"]:
+def automatic(heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None) -> Float[Tensor, "N H U"]:
     """Attend with the fastest backend for this device, dtype and length that supports what is asked of it."""
+    q_NHD, _, v_MHU, queries, keys = heads
     width = fused_width(q_NHD.shape[2], v_MHU.shape[2])
     if bias_BHLL is not None or not q_NHD.is_cuda or not supports_packed(q_NHD.dtype, width, dropout):
         backend = padded
@@ -208,7 +162,7 @@ def automatic(
         backend = even
     else:
         backend = padded if dropout else varlen
-    return backend(q_NHD, k_MHD, v_MHU, queries, keys, causal, dropout, bias_BHLL)
+    return backend(heads, causal, dropout, bias_BHLL)
 
 
 def masked_bias(bias_BHQK: Float[Tensor, "#B H Q K"], keep: Bool[Tensor, "*any"] | None) -> Float[Tensor, "..."]:
@@ -221,11 +175,12 @@ def fused_width(key_width: int, value_width: int) -> int:
     return key_width if key_width == value_width else -(-max(key_width, value_width) // 8) * 8
 
 
-def _equally_wide(q_NHD: Tensor, k_MHD: Tensor, v_MHU: Tensor) -> tuple[Tensor, Tensor, Tensor, int]:
+def _equally_wide(heads: PackedHeads) -> tuple[PackedHeads, int]:
     """Return queries, keys and values of one width, with the same scores, and the width of the values before."""
+    q_NHD, k_MHD, v_MHU, *layouts = heads
     own = v_MHU.shape[2]
     width = fused_width(q_NHD.shape[2], own)
-    return stretch(q_NHD, width), widen(k_MHD, width), widen(v_MHU, width), own
+    return PackedHeads(stretch(q_NHD, width), widen(k_MHD, width), widen(v_MHU, width), *layouts), own
 
 
 def supports_packed(dtype: torch.dtype, head_width: int, dropout: float) -> bool:

@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout
-from heedful.nn.attention.backends import Backend, attention_weights, automatic, explicit
+from heedful.nn.attention.backends import Backend, PackedHeads, attention_weights, automatic, explicit
 from heedful.nn.attention.heads import Heads, narrow
 from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.attention.restricted import Restricted
@@ -83,11 +83,11 @@ class SelfAttention(nn.Module):
         """Attend from all tokens of each sentence at once; also return their keys and values, for a cache."""
         q, k, v = self._heads(x_NE, layout.positions, layout.bound)
         keys, values = self.shape.cached(k, v)
-        return self.output(self._attend(q, k, v, layout).flatten(1)), keys, values
+        return self.output(self._attend(PackedHeads(q, k, v, layout, layout)).flatten(1)), keys, values
 
     def weights(self, x_NE: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "B H L L"]:
         """Return the weights of `forward`, which its kernels do not return; rows of padding are arbitrary."""
-        return self._weights(*self._heads(x_NE, layout.positions, layout.bound), layout)
+        return self._weights(PackedHeads(*self._heads(x_NE, layout.positions, layout.bound), layout, layout))
 
     def step(
         self,
@@ -139,23 +139,12 @@ class SelfAttention(nn.Module):
         q, k, v = self.split.split_all(self.project(x))
         return *self.positions.encode(q, k, positions, bound), v
 
-    def _attend(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_NHD: Float[Tensor, "N H D"],
-        v_NHU: Float[Tensor, "N H U"],
-        layout: Layout,
-    ) -> Float[Tensor, "N H U"]:
+    def _attend(self, heads: PackedHeads) -> Float[Tensor, "N H U"]:
         dropout = self.dropout if self.training else 0.0
-        return self.positions.attend(self.backend, q_NHD, k_NHD, v_NHU, layout, self.causal, dropout)
+        return self.positions.attend(self.backend, heads, self.causal, dropout)
 
-    def _weights(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_NHD: Float[Tensor, "N H D"],
-        v_NHU: Float[Tensor, "N H U"],
-        layout: Layout,
-    ) -> Float[Tensor, "B H L L"]:
+    def _weights(self, heads: PackedHeads) -> Float[Tensor, "B H L L"]:
+        q_NHD, k_NHD, _, layout, _ = heads
         if isinstance(self.backend, Restricted):
             return self.backend.weights(q_NHD, k_NHD, layout, self.causal)
         bias_BHLL = self.positions.bias(pad(q_NHD, layout).transpose(1, 2), layout.bound)
@@ -203,17 +192,13 @@ class CrossAttention(nn.Module):
         self, x_NE: Float[Tensor, "N E"], layout: Layout, memory_MW: Float[Tensor, "M W"], memory_layout: Layout
     ) -> Float[Tensor, "N E"]:
         """Attend from all tokens of each sentence over the memory of that sentence."""
-        q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
-        k, v = self.split.split_memory(self.project_memory(memory_MW))
-        return self.output(self._attend(q, k, v, layout, memory_layout).flatten(1))
+        return self.output(self._attend(self._packed(x_NE, layout, memory_MW, memory_layout)).flatten(1))
 
     def weights(
         self, x_NE: Float[Tensor, "N E"], layout: Layout, memory_MW: Float[Tensor, "M W"], memory_layout: Layout
     ) -> Float[Tensor, "B H Lq Lk"]:
         """Return the weights of `forward`, which its kernels do not return; rows of padding are arbitrary."""
-        q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
-        k, v = self.split.split_memory(self.project_memory(memory_MW))
-        return self._weights(q, k, v, layout, memory_layout)
+        return self._weights(self._packed(x_NE, layout, memory_MW, memory_layout))
 
     def keys_and_values(self, memory_MW: Float[Tensor, "M W"]) -> tuple[Tensor, ...]:
         """Return the keys and values of the memory for a cache, [M, H, C] each."""
@@ -257,28 +242,19 @@ class CrossAttention(nn.Module):
             scores_BHKL = scores_BHKL.masked_fill(~keep, -math.inf)
         return scores_BHKL.softmax(-1).mean(1).flatten(0, 1)
 
+    def _packed(self, x_NE: Tensor, layout: Layout, memory_MW: Tensor, memory_layout: Layout) -> PackedHeads:
+        q = self.project_query(x_NE).unflatten(1, (self.heads, -1))
+        k, v = self.split.split_memory(self.project_memory(memory_MW))
+        return PackedHeads(q, k, v, layout, memory_layout)
+
     def _queries(self, x_RE: Float[Tensor, "R E"], keys: Float[Tensor, "B H L D"]) -> Float[Tensor, "B H K D"]:
         return self.project_query(x_RE).view(keys.shape[0], -1, self.heads, keys.shape[-1]).transpose(1, 2)
 
-    def _attend(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_MHD: Float[Tensor, "M H D"],
-        v_MHU: Float[Tensor, "M H U"],
-        layout: Layout,
-        memory_layout: Layout,
-    ) -> Float[Tensor, "N H U"]:
-        return self.backend(q_NHD, k_MHD, v_MHU, layout, memory_layout, False, self.dropout if self.training else 0.0)
+    def _attend(self, heads: PackedHeads) -> Float[Tensor, "N H U"]:
+        return self.backend(heads, False, self.dropout if self.training else 0.0)
 
-    def _weights(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_MHD: Float[Tensor, "M H D"],
-        v_MHU: Float[Tensor, "M H U"],
-        layout: Layout,
-        memory_layout: Layout,
-    ) -> Float[Tensor, "B H Lq Lk"]:
-        return attention_weights(q_NHD, k_MHD, layout, memory_layout, causal=False)
+    def _weights(self, heads: PackedHeads) -> Float[Tensor, "B H Lq Lk"]:
+        return attention_weights(heads.q_NHD, heads.k_MHD, heads.queries, heads.keys, causal=False)
 
     def _attend_memory(
         self,

@@ -18,8 +18,7 @@ import torch.nn.functional as F
 from jaxtyping import Bool, Complex, Float, Int
 from torch import Tensor, nn
 
-from heedful.base.packed import Layout
-from heedful.nn.attention.backends import Backend, attention_weights, masked_bias
+from heedful.nn.attention.backends import Backend, PackedHeads, attention_weights, masked_bias
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.padding import pad, unpad
 
@@ -41,18 +40,9 @@ class PositionScheme(nn.Module):
         """Encode positions in queries and keys: N positions, row by row, all below `bound`."""
         return q_NHD, k_NHD
 
-    def attend(
-        self,
-        backend: Backend,
-        q_NHD: Float[Tensor, "N H D"],
-        k_NHD: Float[Tensor, "N H D"],
-        v_NHU: Float[Tensor, "N H U"],
-        layout: Layout,
-        causal: bool,
-        dropout: float,
-    ) -> Float[Tensor, "N H U"]:
+    def attend(self, backend: Backend, heads: PackedHeads, causal: bool, dropout: float) -> Float[Tensor, "N H U"]:
         """Attend over whole sentences with encoded queries and keys."""
-        return backend(q_NHD, k_NHD, v_NHU, layout, layout, causal, dropout)
+        return backend(heads, causal, dropout)
 
     def attend_past(
         self,
@@ -116,19 +106,10 @@ class LinearBias(PositionScheme):
         self.register_buffer("slopes_H11", torch.tensor(alibi_slopes(heads))[:, None, None], persistent=False)
         self.slopes_H11: Tensor
 
-    def attend(
-        self,
-        backend: Backend,
-        q_NHD: Float[Tensor, "N H D"],
-        k_NHD: Float[Tensor, "N H D"],
-        v_NHU: Float[Tensor, "N H U"],
-        layout: Layout,
-        causal: bool,
-        dropout: float,
-    ) -> Float[Tensor, "N H U"]:
+    def attend(self, backend: Backend, heads: PackedHeads, causal: bool, dropout: float) -> Float[Tensor, "N H U"]:
         """Attend with the bias of all pairs of positions."""
-        bias_1HLL = self._bias(_distances(layout.bound, layout.bound, q_NHD.device))
-        return backend(q_NHD, k_NHD, v_NHU, layout, layout, causal, dropout, bias_1HLL)
+        bias_1HLL = self._bias(_distances(heads.queries.bound, heads.queries.bound, heads.q_NHD.device))
+        return backend(heads, causal, dropout, bias_1HLL)
 
     def attend_past(
         self,
@@ -166,17 +147,9 @@ class RelativeVectors(PositionScheme):
         for vectors in (self.keys, self.values):
             nn.init.xavier_uniform_(vectors)
 
-    def attend(
-        self,
-        backend: Backend,
-        q_NHD: Float[Tensor, "N H D"],
-        k_NHD: Float[Tensor, "N H D"],
-        v_NHU: Float[Tensor, "N H U"],
-        layout: Layout,
-        causal: bool,
-        dropout: float,
-    ) -> Float[Tensor, "N H U"]:
+    def attend(self, backend: Backend, heads: PackedHeads, causal: bool, dropout: float) -> Float[Tensor, "N H U"]:
         """Attend by the equation; the backend is not used."""
+        q_NHD, k_NHD, v_NHU, layout, _ = heads
         q_BHLD, v_BHLU = (pad(x, layout).transpose(1, 2) for x in (q_NHD, v_NHU))
         bias_BHLL = self.bias(q_BHLD, layout.bound)
         weights_BHLL = F.dropout(attention_weights(q_NHD, k_NHD, layout, layout, causal, bias_BHLL), dropout)

@@ -20,7 +20,16 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from heedful.base.packed import Layout
-from heedful.nn.attention.backends import attention_weights, automatic, explicit, fused_width, supports_packed, varlen
+from heedful.nn.attention.backends import (
+    Bias,
+    PackedHeads,
+    attention_weights,
+    automatic,
+    explicit,
+    fused_width,
+    supports_packed,
+    varlen,
+)
 
 _SMALLEST: Final = 32  # tokens of a block: smaller ones waste time on many small products
 
@@ -33,29 +42,22 @@ class Restricted:
     as_written: bool = False  # the equation over whole sentences, with explicit weights: the reference for the others
 
     def __call__(
-        self,
-        q_NHD: Float[Tensor, "N H D"],
-        k_MHD: Float[Tensor, "M H D"],
-        v_MHU: Float[Tensor, "M H U"],
-        queries: Layout,
-        keys: Layout,
-        causal: bool,
-        dropout: float,
-        bias_BHLL: Float[Tensor, "#B H Lq Lk"] | None = None,
+        self, heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None
     ) -> Float[Tensor, "N H U"]:
         """Attend within each sentence: queries and keys have one layout."""
-        if queries is not keys:
+        q_NHD, k_NHD, v_NHU, layout, keys = heads
+        if layout is not keys:
             raise ValueError("attention within a radius is of one sequence to itself")
         if bias_BHLL is not None:
             raise ValueError("attention within a radius cannot add a bias to the scores")
         if self.as_written:
-            return explicit(q_NHD, k_MHD, v_MHU, queries, keys, causal, dropout, self._band(queries, q_NHD))
-        if self.radius >= queries.bound - 1:  # no token is further away
-            return automatic(q_NHD, k_MHD, v_MHU, queries, keys, causal, dropout)
-        width = fused_width(q_NHD.shape[2], v_MHU.shape[2])
+            return explicit(heads, causal, dropout, self._band(layout, q_NHD))
+        if self.radius >= layout.bound - 1:  # no token is further away
+            return automatic(heads, causal, dropout)
+        width = fused_width(q_NHD.shape[2], v_NHU.shape[2])
         if q_NHD.is_cuda and dropout == 0 and supports_packed(q_NHD.dtype, width, dropout):
-            return varlen(q_NHD, k_MHD, v_MHU, queries, keys, causal, dropout, radius=self.radius)
-        return blockwise(q_NHD, k_MHD, v_MHU, queries, self.radius, causal, dropout)
+            return varlen(heads, causal, dropout, radius=self.radius)
+        return blockwise(q_NHD, k_NHD, v_NHU, layout, self.radius, causal, dropout)
 
     def weights(
         self, q_NHD: Float[Tensor, "N H D"], k_NHD: Float[Tensor, "N H D"], layout: Layout, causal: bool

@@ -2,7 +2,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout
-from heedful.nn.attention.backends import explicit
+from heedful.nn.attention.backends import PackedHeads, explicit
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.padding import pad
 
@@ -17,7 +17,7 @@ def test_heads_are_separate_attentions_over_slices_of_the_width() -> None:
     q, k, v = (x @ attention.project.weight.T + attention.project.bias).chunk(3, dim=1)
     size = WIDTH // HEADS
     heads = [
-        explicit(q[:, None, part], k[:, None, part], v[:, None, part], layout, layout, True, 0.0)
+        explicit(PackedHeads(q[:, None, part], k[:, None, part], v[:, None, part], layout, layout), True, 0.0)
         for part in (slice(start, start + size) for start in range(0, WIDTH, size))
     ]
     expected = torch.cat(heads, dim=2).squeeze(1) @ attention.output.weight.T + attention.output.bias
