@@ -81,7 +81,11 @@ class Alignment(nn.Module, ABC):
         keep_BL: Bool[Tensor, "B L"] | None = None,
     ) -> Candidates:
         """Compute what does not depend on queries, once per memory."""
-        return Candidates(keys_BHLK, values_BHLD, keep_BL)
+        return Candidates(self.prepare_keys(keys_BHLK), values_BHLD, keep_BL)
+
+    def prepare_keys(self, keys_BHLK: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L A"]:
+        """Compute what each key is by itself, where candidates are keys."""
+        return keys_BHLK
 
     @abstractmethod
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:

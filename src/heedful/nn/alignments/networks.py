@@ -6,7 +6,7 @@
 from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.nn.alignments.additive_scores import additive_scores
@@ -26,14 +26,9 @@ class Additive(Alignment):
         self.key_weight = glorot_parameter(heads, inner, key_width)
         self.vector = glorot_parameter(heads, 1, inner)
 
-    def prepare(
-        self,
-        keys_BHLK: Float[Tensor, "B H L K"],
-        values_BHLD: Float[Tensor, "B H L D"],
-        keep_BL: Bool[Tensor, "B L"] | None = None,
-    ) -> Candidates:
+    def prepare_keys(self, keys_BHLK: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L A"]:
         """Compute U k."""
-        return Candidates(project(keys_BHLK, self.key_weight), values_BHLD, keep_BL)
+        return project(keys_BHLK, self.key_weight)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Add every query to every key, in float32 or wider, head by head."""
@@ -72,15 +67,9 @@ class Deep(Alignment):
         self.vector = glorot_parameter(heads, 1, inner)
         self.bias = nn.Parameter(torch.zeros(heads, 1, 1))
 
-    def prepare(
-        self,
-        keys_BHLK: Float[Tensor, "B H L K"],
-        values_BHLD: Float[Tensor, "B H L D"],
-        keep_BL: Bool[Tensor, "B L"] | None = None,
-    ) -> Candidates:
+    def prepare_keys(self, keys_BHLK: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L A"]:
         """Compute W_0 k + b_1."""
-        keys_BHLA = project(keys_BHLK, self.key_weight) + self.key_bias.to(keys_BHLK.dtype)
-        return Candidates(keys_BHLA, values_BHLD, keep_BL)
+        return project(keys_BHLK, self.key_weight) + self.key_bias.to(keys_BHLK.dtype)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Add every query to every key, and apply the layers."""
@@ -107,15 +96,10 @@ class Location(Alignment):
         super().__init__(query_width, key_width, heads)
         self.weight = uniform_parameter(1 / query_width, heads, max_length, query_width)
 
-    def prepare(
-        self,
-        keys_BHLK: Float[Tensor, "B H L K"],
-        values_BHLD: Float[Tensor, "B H L D"],
-        keep_BL: Bool[Tensor, "B L"] | None = None,
-    ) -> Candidates:
+    def prepare_keys(self, keys_BHLK: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L A"]:
         """Return unchanged keys, if their number is within the limit."""
         self._positions(keys_BHLK.shape[2])
-        return super().prepare(keys_BHLK, values_BHLD, keep_BL)
+        return keys_BHLK
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Score the positions for each query."""

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.nn.alignments.base import ACTIVATIONS, Alignment, Candidates, project, uniform_parameter
@@ -33,14 +33,9 @@ class Content(Alignment):
         self.strength = nn.Parameter(torch.zeros(heads, 1, query_width))
         self.bias = nn.Parameter(torch.full((heads, 1, 1), math.log(math.expm1(math.sqrt(query_width)))))
 
-    def prepare(
-        self,
-        keys_BHLK: Float[Tensor, "B H L K"],
-        values_BHLD: Float[Tensor, "B H L D"],
-        keep_BL: Bool[Tensor, "B L"] | None = None,
-    ) -> Candidates:
+    def prepare_keys(self, keys_BHLK: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L A"]:
         """Normalise keys to length one."""
-        return Candidates(_direction(keys_BHLK), values_BHLD, keep_BL)
+        return _direction(keys_BHLK)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Multiply the cosine by the strength."""
@@ -80,14 +75,9 @@ class General(Alignment):
         self.factor, variance = _scale(query_width, key_width, scaled)
         self.weight = uniform_parameter(variance, heads, query_width, key_width)
 
-    def prepare(
-        self,
-        keys_BHLK: Float[Tensor, "B H L K"],
-        values_BHLD: Float[Tensor, "B H L D"],
-        keep_BL: Bool[Tensor, "B L"] | None = None,
-    ) -> Candidates:
+    def prepare_keys(self, keys_BHLK: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L A"]:
         """Map keys to the space of queries: W k."""
-        return Candidates(project(keys_BHLK, self.weight), values_BHLD, keep_BL)
+        return project(keys_BHLK, self.weight)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Multiply queries with W k."""

@@ -45,14 +45,9 @@ class Kernel(Alignment):
         drawn = [orthogonal_directions(features, query_width, generator) for _ in range(heads)]
         self.register_buffer("directions", torch.stack(drawn).to(torch.get_default_dtype()))
 
-    def prepare(
-        self,
-        keys_BHLK: Float[Tensor, "B H L K"],
-        values_BHLD: Float[Tensor, "B H L D"],
-        keep_BL: Bool[Tensor, "B L"] | None = None,
-    ) -> Candidates:
+    def prepare_keys(self, keys_BHLK: Float[Tensor, "B H L K"]) -> Float[Tensor, "B H L A"]:
         """Compute log phi(k)."""
-        return Candidates(self.log_features(keys_BHLK), values_BHLD, keep_BL)
+        return self.log_features(keys_BHLK)
 
     def forward(self, q_BHQD: Float[Tensor, "B H Q D"], candidates: Candidates) -> Float[Tensor, "B H Q C"]:
         """Multiply features; the largest one of each vector is factored out before exp and added back after log."""
