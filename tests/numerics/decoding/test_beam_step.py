@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.nn.decoding.beam_step import beam_step_reference, trace
+from heedful.nn.decoding.beam_step import beam_step, trace
+from heedful.nn.kernels import without_kernels
 from heedful.nn.kernels.beam_state import BeamState
 
 pytest.importorskip("triton", reason="Triton is not installed here")
@@ -16,6 +17,7 @@ from heedful.nn.kernels.beam_step import beam_step_kernel
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # there in Triton's interpreter
 END, BEGIN, ROOM = 2, 1, 14
+beam_step_reference = without_kernels()(beam_step)  # in plain PyTorch
 
 
 def started(slots: int, beams: int, best: int, min_length: int = 0, alpha: float = 0.6) -> BeamState:

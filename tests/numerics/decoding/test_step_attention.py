@@ -11,9 +11,7 @@ from torch import Tensor
 
 from heedful.nn.decoding.step_attention import (
     attend_memory,
-    attend_memory_reference,
     attend_past,
-    attend_past_reference,
 )
 from heedful.nn.kernels import without_kernels
 
@@ -22,6 +20,8 @@ from heedful.nn.kernels.step_attention import attend_memory_kernel, attend_past_
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 WITHIN = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}
+attend_past_reference = without_kernels()(attend_past)  # in plain PyTorch
+attend_memory_reference = without_kernels()(attend_memory)
 SHAPES = [(1, 1, 8), (3, 2, 16), (4, 3, 24)]  # beams, heads, width of a head
 
 

@@ -5,13 +5,15 @@ import random
 import pytest
 import torch
 
-from heedful.nn.decoding.tree_step import TreeRows, TreeTables, tree_step_reference
+from heedful.nn.decoding.tree_step import TreeRows, TreeTables, tree_step
+from heedful.nn.kernels import without_kernels
 
 pytest.importorskip("triton", reason="Triton is not installed here")
 from heedful.nn.kernels.tree_step import tree_step_kernel
 
 DEVICE = torch.device("cuda" if torch.cuda.is_available() else "cpu")  # there in Triton's interpreter
 OPENING, CLOSING, WORDS, END, VOCABULARY = (4, 5, 6), (7, 8, 9), (10, 11), 2, 13
+tree_step_reference = without_kernels()(tree_step)  # in plain PyTorch
 SLOTS, DEEPEST = 2, 66  # more than one block of the kernel
 
 
@@ -34,7 +36,7 @@ def test_the_kernel_does_what_the_reference_does_step_after_step(beams: int, dep
         weights = torch.tensor([0.1] * 4 + [6.0 if step < 9 else 0.2] * 3 + [2.0] * 3 + [1.0] * 3)
         last_R = torch.multinomial(weights, rows, replacement=True, generator=generator).to(DEVICE)
         rows_R = (first_R + torch.randint(beams, (rows,), generator=generator)).to(DEVICE)
-        tree_step_reference(tables, plain, rows_R, last_R)
+        tree_step_reference(tables, plain, rows_R, last_R, beams)
         tree_step_kernel(
             rows_R, last_R, tables.changes_V5, state.counts_R4, state.open_RD, state.which_R, len(OPENING), beams
         )
@@ -59,7 +61,8 @@ def test_rows_that_extend_others_allow_what_lists_of_their_tokens_allow() -> Non
         parents = [chance.randrange(beams) for _ in range(beams)]
         last = [chance.choice(sorted(allowed[parent])) for parent in parents]
         rows = [[*rows[parent], token] for parent, token in zip(parents, last, strict=True)]
-        tree_step_reference(tables, state, *(torch.tensor(some, device=DEVICE) for some in (parents, last)))
+        parents_R, last_R = (torch.tensor(some, device=DEVICE) for some in (parents, last))
+        tree_step_reference(tables, state, parents_R, last_R, beams)
 
 
 def may_follow(row: list[int], words: int, brackets: int) -> set[int]:

@@ -38,17 +38,7 @@ def beam_step(
         from heedful.nn.kernels.beam_step import beam_step_kernel
 
         beam_step_kernel(state, scores_RC, tokens_RC, sums_R)
-    else:
-        beam_step_reference(state, scores_RC, tokens_RC, sums_R)
-
-
-def beam_step_reference(
-    state: BeamState,
-    scores_RC: Float[Tensor, "R C"],
-    tokens_RC: Int[Tensor, "R C"],
-    sums_R: Float[Tensor, "R"],
-) -> None:
-    """Define `beam_step` in plain PyTorch."""
+        return
     slots, beams = state.log_p_SK.shape
     best = state.score_SJ.shape[1]
     log_p_RC = state.log_p_SK.view(-1, 1) + (scores_RC - sums_R.unsqueeze(1))

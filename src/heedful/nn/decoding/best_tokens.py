@@ -34,18 +34,6 @@ def best_tokens(
         from heedful.nn.kernels.best_tokens import best_tokens_kernel
 
         return best_tokens_kernel(logits_RV, count, allowed_V, ends_R, end, scores_RV)
-    return best_tokens_reference(logits_RV, count, allowed_V, ends_R, end, scores_RV)
-
-
-def best_tokens_reference(
-    logits_RV: Float[Tensor, "R V"],
-    count: int,
-    allowed_V: Bool[Tensor, "V"],
-    ends_R: Bool[Tensor, "R"],
-    end: int,
-    scores_RV: Float[Tensor, "R V"] | None = None,
-) -> tuple[Float32[Tensor, "R C"], Int64[Tensor, "R C"], Float32[Tensor, "R"]]:
-    """Define `best_tokens` in plain PyTorch, with exactly `count` candidates per row."""
     rows, size = logits_RV.shape
     token_V = torch.arange(size, device=logits_RV.device)
     allowed_RV = allowed_V & ((token_V != end) | ends_R[:, None])

@@ -36,34 +36,6 @@ def attend_past(
         from heedful.nn.kernels.step_attention import attend_past_kernel
 
         return attend_past_kernel(q_RHD, k_RHD, v_RHD, cache_2SPKHD, ancestors_SKP, positions_S, radius)
-    return attend_past_reference(q_RHD, k_RHD, v_RHD, cache_2SPKHD, ancestors_SKP, positions_S, radius)
-
-
-def attend_memory(
-    q_RHD: Float[Tensor, "R H D"],
-    k_MHD: Float[Tensor, "M H D"],
-    v_MHD: Float[Tensor, "M H D"],
-    starts_S: Int[Tensor, "S"],
-    lengths_S: Int[Tensor, "S"],
-) -> Float[Tensor, "R H D"]:
-    """Attend from the rows of slot s to lengths[s] rows of the memory, starting at starts[s]; none give zeros."""
-    if use_kernels(q_RHD):
-        from heedful.nn.kernels.step_attention import attend_memory_kernel
-
-        return attend_memory_kernel(q_RHD, k_MHD, v_MHD, starts_S, lengths_S)
-    return attend_memory_reference(q_RHD, k_MHD, v_MHD, starts_S, lengths_S)
-
-
-def attend_past_reference(
-    q_RHD: Float[Tensor, "R H D"],
-    k_RHD: Float[Tensor, "R H D"],
-    v_RHD: Float[Tensor, "R H D"],
-    cache_2SPKHD: Float[Tensor, "2 S P K H D"],
-    ancestors_SKP: Int[Tensor, "S K P"],
-    positions_S: Int[Tensor, "S"],
-    radius: int | None = None,
-) -> Float[Tensor, "R H D"]:
-    """Define `attend_past` in plain PyTorch, over all positions that a slot has room for."""
     _, slots, room, beams, _, width = cache_2SPKHD.shape
     slot_S, time_P = (torch.arange(size, device=q_RHD.device) for size in (slots, room))
     new_2SKHD = torch.stack((k_RHD, v_RHD)).unflatten(1, (slots, beams))
@@ -82,14 +54,18 @@ def attend_past_reference(
     return y_RHD[:, 0].to(q_RHD.dtype)
 
 
-def attend_memory_reference(
+def attend_memory(
     q_RHD: Float[Tensor, "R H D"],
     k_MHD: Float[Tensor, "M H D"],
     v_MHD: Float[Tensor, "M H D"],
     starts_S: Int[Tensor, "S"],
     lengths_S: Int[Tensor, "S"],
 ) -> Float[Tensor, "R H D"]:
-    """Define `attend_memory` in plain PyTorch, slot by slot over the whole memory."""
+    """Attend from the rows of slot s to lengths[s] rows of the memory, starting at starts[s]; none give zeros."""
+    if use_kernels(q_RHD):
+        from heedful.nn.kernels.step_attention import attend_memory_kernel
+
+        return attend_memory_kernel(q_RHD, k_MHD, v_MHD, starts_S, lengths_S)
     slots, width = starts_S.shape[0], q_RHD.shape[-1]
     q_SKHD, row_M = q_RHD.unflatten(0, (slots, -1)), torch.arange(k_MHD.shape[0], device=q_RHD.device)
     attended = [

@@ -163,14 +163,7 @@ def tree_step(
             rows_R, last_R, tables.changes_V5, state.counts_R4, state.open_RD, state.which_R,
             tables.labels, beams,
         )  # fmt: skip
-    else:
-        tree_step_reference(tables, state, rows_R, last_R)
-
-
-def tree_step_reference(
-    tables: TreeTables, state: TreeRows, rows_R: Int[Tensor, "R"], last_R: Int[Tensor, "R"]
-) -> None:
-    """Define `tree_step` in plain PyTorch."""
+        return
     after = follow_trees(tables, state, rows_R, last_R)
     state.counts_R4.copy_(after.counts_R4)
     state.open_RD.copy_(after.open_RD)

@@ -329,7 +329,7 @@ def short_attention(
 
     `seed` is one int64 on the device; no sentence is longer than `bound`.
     """
-    y, sums = _shapes(q_NHD, k_MHD, v_MHD, query_offsets, key_offsets, seed, causal, dropout, bound)
+    y, sums = _shapes(q_NHD)
     heads, width = q_NHD.shape[1:]
     sentences = query_offsets.shape[0] - 1
     inputs = (
@@ -352,17 +352,7 @@ def short_attention(
 
 
 @short_attention.register_fake
-def _shapes(
-    q_NHD: Tensor,
-    k_MHD: Tensor,
-    v_MHD: Tensor,
-    query_offsets: Tensor,
-    key_offsets: Tensor,
-    seed: Tensor,
-    causal: bool,
-    dropout: float,
-    bound: int,
-) -> tuple[Tensor, Tensor]:
+def _shapes(q_NHD: Tensor, *_: object) -> tuple[Tensor, Tensor]:
     tokens, heads, width = q_NHD.shape
     return q_NHD.new_empty(tokens, heads, width), q_NHD.new_empty((tokens, heads), dtype=torch.float32)
 
@@ -384,9 +374,7 @@ def short_attention_backward(
 ) -> tuple[Tensor, Tensor]:
     """Return the gradients in the layout of the projections: dq, dk and dv in one tensor if q, k and v are views of
     one, otherwise dq in the first, and dk and dv in the second."""
-    first, second = _gradient_shapes(
-        dy, q_NHD, k_MHD, v_MHD, y, sums, query_offsets, key_offsets, seed, causal, dropout, bound
-    )
+    first, second = _gradient_shapes(dy, q_NHD, k_MHD)
     dq, dk, dv = _gradients(first, second)
     heads, width = q_NHD.shape[1:]
     sentences = query_offsets.shape[0] - 1
@@ -411,20 +399,7 @@ def short_attention_backward(
 
 
 @short_attention_backward.register_fake
-def _gradient_shapes(
-    dy: Tensor,
-    q_NHD: Tensor,
-    k_MHD: Tensor,
-    v_MHD: Tensor,
-    y: Tensor,
-    sums: Tensor,
-    query_offsets: Tensor,
-    key_offsets: Tensor,
-    seed: Tensor,
-    causal: bool,
-    dropout: float,
-    bound: int,
-) -> tuple[Tensor, Tensor]:
+def _gradient_shapes(dy: Tensor, q_NHD: Tensor, k_MHD: Tensor, *_: object) -> tuple[Tensor, Tensor]:
     tokens, heads, width = q_NHD.shape
     if q_NHD.shape == k_MHD.shape and q_NHD.stride(0) == k_MHD.stride(0) == 3 * heads * width:
         return q_NHD.new_empty(tokens, 3, heads, width), q_NHD.new_empty(0)
