@@ -11,7 +11,7 @@ import pytest
 from heedful.base.errors import UserError
 from heedful.cli import input as input_of_verbs
 from heedful.cli import messages
-from heedful.cli.input import ArrivingLines, count_lines, open_inputs, pairs_of
+from heedful.cli.input import ArrivingLines, InputLines, count_inputs, open_inputs
 from heedful.data.corpora.texts import Text, text_of_line
 
 
@@ -87,7 +87,7 @@ def test_a_line_that_is_not_a_pair_is_refused(line: str, columns: str) -> None:
 
 
 def test_pairs_come_before_the_line_that_is_not_one() -> None:
-    pairs = pairs_of(["a\tb", "\t", "c"], "in.txt")
+    pairs = InputLines("in.txt", lambda: ["a\tb", "\t", "c"]).pairs()
     assert [next(pairs), next(pairs)] == [("a", "b"), ("", "")]
     with pytest.raises(UserError) as caught:
         next(pairs)
@@ -136,14 +136,14 @@ def test_what_can_only_be_a_files_name_is_not_taken_as_a_text(argument: str, mes
 
 def test_the_number_of_lines_is_known_of_files_and_texts(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("one\ntwo\n")
-    assert count_lines(open_inputs([str(tmp_path / "in.txt"), "a text"], ["another"])) == 4
+    assert count_inputs(open_inputs([str(tmp_path / "in.txt"), "a text"], ["another"])) == 4
 
 
 def test_a_pipe_is_read_once_as_it_arrives(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     thread = threading.Thread(target=(tmp_path / "pipe").write_text, args=("one\ntwo\n",))
     (entry,) = open_inputs([str(tmp_path / "pipe")])
-    assert count_lines([entry]) is None
+    assert count_inputs([entry]) is None
     thread.start()
     assert list(entry.lines()) == ["one", "two"]
     thread.join()

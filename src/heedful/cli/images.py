@@ -1,23 +1,19 @@
 """Images on the command line: files, and folders of them."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user, read_json
+from heedful.cli.output import Line
 from heedful.config.corpora.old_names import OLD_KINDS
 from heedful.data.images.decoding import is_image_name
 
+Answer = TypeVar("Answer")
 _SEEING: Final = ("image_classifier", "captioner", "image_answerer", "image_regressor")  # families that read images
 _IMAGES_ONLY: Final = "This model reads images: give their files, or folders of them."
-
-
-def reads_images(model: str) -> bool:
-    """Whether the model in a folder classifies images; for what is not a model, False: loading it says why."""
-    return family_of(model) == "image_classifier"
 
 
 def sees_images(model: str) -> bool:
@@ -26,7 +22,7 @@ def sees_images(model: str) -> bool:
 
 
 def family_of(model: str) -> str | None:
-    """Return the family of the model in a folder; None for what is not a model."""
+    """Return the family of the model in a folder; None for what is not a model: loading it says why."""
     try:
         config = read_json(expand_user(model) / "config.json")
     except UserError:
@@ -70,11 +66,19 @@ class Unread:
         """Keep the error of the image that is answered next."""
         self.reasons.append(str(error))
 
-    def line(self, path: Path, as_json: bool) -> str:
-        """Return what is written for the image of the last error: a blank line, or an object with the error."""
-        if str(path) not in self.reasons[-1]:
-            self.reasons[-1] = f"{path}: {self.reasons[-1]}"
-        return json.dumps({"image": str(path), "error": self.reasons[-1]}, ensure_ascii=False) if as_json else ""
+    def lines(
+        self, paths: Sequence[Path], answers: Iterable[Answer], line: Callable[[Answer, str], Line], as_json: bool
+    ) -> Iterator[Line]:
+        """Yield what is written for each image: for one that could not be read a blank line, or its error."""
+        known = 0
+        for path, found in zip(paths, answers, strict=True):
+            if len(self.reasons) == known:
+                yield line(found, str(path))
+                continue
+            known += 1
+            if str(path) not in self.reasons[-1]:
+                self.reasons[-1] = f"{path}: {self.reasons[-1]}"
+            yield {"image": str(path), "error": self.reasons[-1]} if as_json else ""
 
     def check(self) -> None:
         """Fail with one line for each of them, if there are any."""

@@ -9,14 +9,14 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, groupby
+from itertools import groupby
+from pathlib import Path
 from typing import Final
 
 from heedful.base.errors import UserError, counted
 from heedful.cli import messages
 from heedful.data.corpora.formats.lines import (
     LONGEST,
-    TextFile,
     bounded_lines,
     check_exists,
     decode_lines,
@@ -24,17 +24,14 @@ from heedful.data.corpora.formats.lines import (
     read_lines,
     split_member,
 )
+from heedful.data.corpora.texts import Text, text_of_line
 
 _STANDARD_INPUT: Final = "-"
-_TEXTS: Final = "texts"  # the name of texts on the command line, in messages
 _HINT: Final = " (a text of one word is given with --text)"
 _LIKE_A_TEXT: Final = re.compile(r"\s|\[MASK\]|<mask>")
 _LIKE_A_FILE: Final = re.compile(r"(?i)\.(txt|tsv|csv|jsonl?|gz|xz|zip)(:\S+)?\Z")
 _PATIENCE: Final = 0.02  # seconds in which a writer that is not waiting for an answer sends its next line
 _READ: Final = 1 << 16  # bytes
-
-
-# --- lines --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -46,6 +43,26 @@ class InputLines:
     ready: Callable[[], bool] = lambda: True
     count: Callable[[], int | None] = lambda: None  # the number of lines, if it can be known before they are read
     typed: bool = False  # whether somebody types them
+
+    def located(self) -> Iterator[tuple[str, str]]:
+        """Yield each line, and where it is, for messages."""
+        for number, line in enumerate(self.lines(), start=1):
+            yield line, f"{self.name}, line {number:,}"
+
+    def texts(self, paired: bool) -> Iterator[Text]:
+        """Yield the text of each line, or both texts of a pair, which a tab separates."""
+        return (text_of_line(line, paired, where) for line, where in self.located())
+
+    def pairs(self) -> Iterator[tuple[str, str]]:
+        """Yield a source and its translation from each line, separated by a tab."""
+        for line, where in self.located():
+            columns = line.split("\t")
+            if len(columns) != 2:
+                raise UserError(
+                    f"{where} has {counted(len(columns), 'column')}, but must have two: a source and its translation, "
+                    "separated by a tab."
+                )
+            yield columns[0], columns[1]
 
 
 def open_inputs(
@@ -62,23 +79,21 @@ def open_inputs(
     for is_text, group in groupby(named or [(_STANDARD_INPUT, False)], key=lambda entry: entry[1]):
         names = [name for name, _ in group]
         if is_text:
-            opened.append(_of_texts(names))
+            opened.append(of_texts(names, "texts"))
         else:
             opened += [standard_input(on_each_line) if name == _STANDARD_INPUT else _of_file(name) for name in names]
     return opened
 
 
-def count_lines(inputs: Sequence[InputLines]) -> int | None:
-    """Return the number of lines, if it can be known before they are answered."""
-    counts = [entry.count() for entry in inputs]
+def count_inputs(inputs: Sequence[InputLines] | Sequence[Path]) -> int | None:
+    """Return the number of lines or images, if it can be known before they are answered."""
+    counts = [entry.count() if isinstance(entry, InputLines) else 1 for entry in inputs]
     return None if None in counts else sum(count for count in counts if count is not None)
 
 
-def joined(inputs: Sequence[InputLines]) -> InputLines:
-    """Return several inputs as one; a single one as it is."""
-    if len(inputs) == 1:
-        return inputs[0]
-    return InputLines("input", lambda: chain.from_iterable(entry.lines() for entry in inputs))
+def of_texts(texts: Sequence[str], name: str) -> InputLines:
+    """Return texts of the command line as an input; messages call it by this name."""
+    return InputLines(name, lambda: texts, count=lambda: len(texts))
 
 
 def as_one_text(entry: InputLines) -> InputLines:
@@ -94,19 +109,15 @@ def _is_file(argument: str) -> bool:
     return not _LIKE_A_TEXT.search(argument) or bool(_LIKE_A_FILE.search(argument))
 
 
-def _of_texts(texts: Sequence[str]) -> InputLines:
-    return InputLines(_TEXTS, lambda: texts, count=lambda: len(texts))
-
-
 def _of_file(name: str) -> InputLines:
     bare = "/" not in name and "." not in name
     file = replace(locate(name), hint=_HINT if bare else "", stream=True)  # instead of a hint about recipes
     check_exists(file)
-    return InputLines(file.name, lambda: read_lines(file), count=lambda: _count(file))
 
+    def count() -> int | None:
+        return sum(1 for _ in read_lines(file)) if file.path.is_file() else None
 
-def _count(file: TextFile) -> int | None:
-    return sum(1 for _ in read_lines(file)) if file.path.is_file() else None
+    return InputLines(file.name, lambda: read_lines(file), count=count)
 
 
 def standard_input(on_each_line: str = "one text per line") -> InputLines:
@@ -167,18 +178,3 @@ class ArrivingLines:
     def _add(self, data: bytes) -> None:
         """Add to the line that is arriving; of one that is longer than memory should hold, the beginning is kept."""
         self._partial += data[: LONGEST - len(self._partial)]
-
-
-# --- texts --------------------------------------------------------------------------------------------------------
-
-
-def pairs_of(lines: Iterable[str], name: str) -> Iterator[tuple[str, str]]:
-    """Read a source and its translation from each line, separated by a tab."""
-    for number, line in enumerate(lines, start=1):
-        columns = line.split("\t")
-        if len(columns) != 2:
-            raise UserError(
-                f"{name}, line {number:,} has {counted(len(columns), 'column')}, but must have two: a source and its "
-                "translation, separated by a tab."
-            )
-        yield columns[0], columns[1]

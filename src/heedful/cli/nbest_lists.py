@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from heedful.base.errors import UserError, counted
 from heedful.tasks.translate.scoring import Candidate, NBestList, Reranked
@@ -32,17 +32,16 @@ class FiledList(NBestList):
         return f" {_BAR} ".join([self.key, found.text, self.features[found.index], f"{found.score:.4f}"])
 
 
-def read_nbest_lists(lines: Iterable[str], name: str, sources: Sequence[str] | None, of: str) -> Iterator[FiledList]:
-    """Yield the lists of a file: with sources, which `of` names, by their numbers; without them in columns."""
-    numbered = enumerate(lines, start=1)
-    if sources is None:
-        yield from _in_columns(numbered, name)
-        return
+def read_nbest_lists(located: Iterable[tuple[str, str]], sources: Sequence[str] | None, of: str) -> Iterator[FiledList]:
+    """Yield the lists of lines, which come with their places: with sources, which `of` names, by their numbers."""
     last = -1
-    rows = (_barred(line, f"{name}, line {number:,}") for number, line in numbered)
-    for key, group in groupby(rows, key=lambda row: row[0]):
+    rows = ((_columns if sources is None else _barred)(line, where) for line, where in located)
+    for key, group in groupby(rows, key=lambda row: row.key):
         several = list(group)
-        where = several[0][4]
+        candidates, where = tuple(Candidate(row.text, row.score) for row in several), several[0].where
+        if sources is None:
+            yield FiledList(key, candidates, where, key)
+            continue
         index = int(key) if key.isdecimal() else -1
         if not 0 <= index < len(sources):
             raise UserError(
@@ -54,47 +53,44 @@ def read_nbest_lists(lines: Iterable[str], name: str, sources: Sequence[str] | N
                 f"{where} has the id {index} after {last}: ids must ascend, with all lines of one together."
             )
         last = index
-        candidates = tuple(Candidate(text, score) for _, text, _, score, _ in several)
-        yield FiledList(sources[index], candidates, where, key, tuple(row[2] for row in several))
+        yield FiledList(sources[index], candidates, where, key, tuple(row.features for row in several))
 
 
-def _barred(line: str, where: str) -> tuple[str, str, str, float | None, str]:
-    """Return the id, the text, the features and the score of a line."""
+class _Row(NamedTuple):
+    """A candidate on its line; its key is the id, or the source."""
+
+    key: str
+    text: str
+    features: str
+    score: float | None
+    where: str
+
+
+def _barred(line: str, where: str) -> _Row:
     fields = [field.strip() for field in line.split(_BAR)]
     if len(fields) < 2:
         raise UserError(f"{where} has no `{_BAR}`, but must be `id ||| text ||| features ||| score`.")
     key, text, *others = fields
     if len(others) == 1 and (score := _number(others[0])) is not None:
-        return key, text, "", score, where
-    if len(others) < 2:
-        return key, text, "".join(others), None, where
-    score = _number(others[1])
-    if score is None:
-        raise UserError(f"{where} has the score `{others[1]}`, but a score must be a number.")
-    return key, text, others[0], score, where
+        return _Row(key, text, "", score, where)
+    return _Row(key, text, others[0] if others else "", _score(others[1], where) if len(others) > 1 else None, where)
 
 
-def _in_columns(numbered: Iterable[tuple[int, str]], name: str) -> Iterator[FiledList]:
-    rows = (_columns(line, f"{name}, line {number:,}") for number, line in numbered)
-    for source, group in groupby(rows, key=lambda row: row[0]):
-        several = list(group)
-        candidates = tuple(Candidate(text, score) for _, text, score, _ in several)
-        yield FiledList(source, candidates, several[0][3], source)
-
-
-def _columns(line: str, where: str) -> tuple[str, str, float | None, str]:
+def _columns(line: str, where: str) -> _Row:
     columns = line.split("\t")
     if not 2 <= len(columns) <= 3:
         raise UserError(
             f"{where} has {counted(len(columns), 'column')}, but must have a source, a translation and possibly a "
             "score, separated by tabs; lines with `|||` need --source."
         )
-    if len(columns) == 2:
-        return columns[0], columns[1], None, where
-    score = _number(columns[2])
+    return _Row(columns[0], columns[1], "", _score(columns[2], where) if len(columns) == 3 else None, where)
+
+
+def _score(text: str, where: str) -> float:
+    score = _number(text)
     if score is None:
-        raise UserError(f"{where} has the score `{columns[2]}`, but a score must be a number.")
-    return columns[0], columns[1], score, where
+        raise UserError(f"{where} has the score `{text}`, but a score must be a number.")
+    return score
 
 
 def _number(text: str) -> float | None:

@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_origin, get_type_hints
@@ -192,7 +192,8 @@ def words_of(terms: str | None, words: Words) -> Words:
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Let a command take groups of options: a dataclass stands for its fields, a `Group` for the options of a table.
 
-    Typer reads options from a signature, so the command gets one in which each group is replaced by its options:
+    Typer reads options from a signature, so the command gets one in which each group is replaced by its options. Those
+    of keyword-only fields come after the command's own, before its keyword-only ones:
 
         @with_option_groups
         def command(model: ModelArgument, *, decoding: DecodingOptions) -> None: ...
@@ -201,26 +202,28 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
     tables = {name: hint.__metadata__[0] for name, hint in hints.items() if get_origin(hint) is Annotated}
     tables = {name: group for name, group in tables.items() if isinstance(group, Group)}
-    parameters: list[inspect.Parameter] = []
+    first: list[inspect.Parameter] = []
+    last: list[inspect.Parameter] = []
     for name, parameter in inspect.signature(command).parameters.items():
+        part = last if parameter.kind is _KEYWORD else first
         if name in tables:
-            parameters += tables[name].parameters()
+            part += tables[name].parameters()
         elif name in groups:
             of_fields = get_type_hints(groups[name], include_extras=True)
-            parameters += [
-                inspect.Parameter(field.name, _KEYWORD, default=field.default, annotation=of_fields[field.name])
-                for field in fields(groups[name])
-            ]
+            for each in fields(groups[name]):
+                default = inspect.Parameter.empty if each.default is MISSING else each.default
+                option = inspect.Parameter(each.name, _KEYWORD, default=default, annotation=of_fields[each.name])
+                (last if each.kw_only else part).append(option)
         else:
-            parameters.append(parameter.replace(annotation=hints[name], kind=_KEYWORD))
+            part.append(parameter.replace(annotation=hints[name], kind=_KEYWORD))
 
     @wraps(command)
     def spread(**values: Any) -> None:
         for name, group in groups.items():
-            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+            values[name] = group(**{each.name: values.pop(each.name) for each in fields(group)})
         for name, table in tables.items():
             values[name] = table.take(values)
         command(**values)
 
-    spread.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    spread.__signature__ = inspect.Signature([*first, *last])  # type: ignore[attr-defined]
     return spread

@@ -1,8 +1,9 @@
 """What verbs write: results on standard output or in a file, and a progress bar on standard error."""
 
+import json
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
@@ -10,28 +11,29 @@ from typing import Final
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli import messages
-from heedful.cli.input import InputLines, count_lines
+from heedful.cli.input import InputLines, count_inputs
 
 _STANDARD_OUTPUT: Final = Path("-")
 
+Line = str | Mapping[str, object]  # what is written as it is, or as a JSON object
 Progress = AbstractContextManager[Callable[[int], None]]  # gives a function that counts what has been done
 
 # --- lines --------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def line_writer(output: Path | None = None) -> Iterator[Callable[[str], None]]:
+def line_writer(output: Path | None = None) -> Iterator[Callable[[Line], None]]:
     """Give a function that writes a line: to standard output at once, or to a file when all lines are there."""
     if output is None or output == _STANDARD_OUTPUT:
-        yield _write_now
+        yield lambda line: write_part(f"{_text_of(line)}\n")
         return
     kept: list[str] = []
-    yield kept.append
-    write_bytes(output, "".join(f"{line}\n" for line in kept).encode())
+    yield lambda line: kept.append(f"{_text_of(line)}\n")
+    write_bytes(output, "".join(kept).encode())
 
 
-def _write_now(line: str) -> None:
-    write_part(f"{line}\n")
+def _text_of(line: Line) -> str:
+    return line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
 
 
 def write_part(part: str) -> None:
@@ -40,8 +42,8 @@ def write_part(part: str) -> None:
     sys.stdout.buffer.flush()
 
 
-def write_result(result: str, output: Path | None = None) -> None:
-    """Write a result of one or several lines to standard output, or to a file."""
+def write_result(result: Line, output: Path | None = None) -> None:
+    """Write a result, a JSON object or text of one or several lines, to standard output, or to a file."""
     with line_writer(output) as write:
         write(result)
 
@@ -50,7 +52,12 @@ def write_page(page: str, output: Path | None) -> None:
     """Write a page or an image, and say that a browser shows it, unless it goes to standard output."""
     write_result(page.rstrip(), output)
     if output is not None and output != _STANDARD_OUTPUT:
-        messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
+        tell_page(output)
+
+
+def tell_page(output: Path) -> None:
+    """Say that a browser shows a file."""
+    messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
 
 
 def check_output(output: Path | None) -> None:
@@ -85,14 +92,8 @@ def progress_bar(doing: str, total: int, shown: bool = True) -> Iterator[Callabl
         yield lambda done: bar.advance(task, done)
 
 
-def image_progress(images: Sequence[Path], output: Path | None = None, doing: str = "classifying") -> Progress:
-    """Show how many images are done, if the results do not go to the same terminal."""
+def line_progress(doing: str, inputs: Sequence[InputLines] | Sequence[Path], output: Path | None = None) -> Progress:
+    """Show how many lines or images are done, if their number is known and the results do not go to this terminal."""
     in_the_way = output in (None, _STANDARD_OUTPUT) and sys.stdout.isatty()
-    return progress_bar(doing, len(images), shown=not in_the_way)
-
-
-def line_progress(doing: str, inputs: Sequence[InputLines], output: Path | None = None) -> Progress:
-    """Show how many lines are done, if their number is known and the results do not go to the same terminal."""
-    in_the_way = output in (None, _STANDARD_OUTPUT) and sys.stdout.isatty()
-    lines = count_lines(inputs) if sys.stderr.isatty() and not in_the_way else None
-    return progress_bar(doing, lines or 0, shown=lines is not None)
+    total = count_inputs(inputs) if sys.stderr.isatty() and not in_the_way else None
+    return progress_bar(doing, total or 0, shown=total is not None)

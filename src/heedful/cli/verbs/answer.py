@@ -3,9 +3,8 @@
 With a model that reads images, `--image FILE` takes the place of the text.
 """
 
-import json
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -16,11 +15,11 @@ import typer
 from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user
-from heedful.cli import messages
+from heedful.cli.answering import Answering
 from heedful.cli.images import family_of
-from heedful.cli.input import InputLines, as_one_text, open_inputs, standard_input
-from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption
-from heedful.cli.output import check_output, line_progress, line_writer
+from heedful.cli.input import InputLines, as_one_text, of_texts, open_inputs, standard_input
+from heedful.cli.options import with_option_groups
+from heedful.cli.output import Line
 from heedful.data.corpora.formats.rows import json_object, text_field
 from heedful.data.corpora.images import AskedImage, LabelledImage, locate_image, make_image_question
 from heedful.data.corpora.questions import Question, make_question
@@ -34,11 +33,12 @@ MAX_ANSWER: Final = 30  # tokens: see `tasks.answer.answer`, which needs torch
 _JSON_LINES = 'one JSON object per line: {"question": "...", "text": "..."}'
 _JSON_IMAGES = _JSON_LINES.replace("text", "image")
 
-Entry = tuple[InputLines, Callable[[str, str], Any]]  # lines, and what reads the question of a line and its place
+Asked = tuple[list[InputLines], Callable[[str, str], Any]]  # inputs, and what reads the question of a line and where
 
 
+@with_option_groups
 def command(
-    model: ModelArgument,
+    asked: Answering,
     inputs: Annotated[
         list[str] | None,
         typer.Argument(
@@ -77,9 +77,6 @@ def command(
             "probabilities.",
         ),
     ] = False,
-    output: OutputOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "auto",
 ) -> None:
     """Answer questions about a text with spans of the text, copied exactly, or questions about an image.
 
@@ -90,20 +87,19 @@ def command(
     A model that reads images needs --image instead of --text, and answers with one of the answers that it was
     trained with.
     """
-    family = family_of(model)
+    family = family_of(asked.model)
     answer: Callable[..., Iterator[Any]]
-    line_of: Callable[[Any, Any], str]
+    line_of: Callable[[Any, Any], Line]
     if family == "image_answerer":
         if text is not None:
             raise UserError("--text gives a text, but this model answers questions about images: give --image instead.")
         if max_answer != MAX_ANSWER or threshold:
             raise UserError("--max-answer and --threshold apply to answers in a text, not to images: leave them out.")
-        check_output(output)
-        entries = _about_images(inputs, question, image)
-        with messages.busy(f"loading {model}"):
+        entries, read = _about_images(inputs, question, image)
+        with asked.loading() as place:
             from heedful.tasks.classify.image_models import ImageAnswerer  # after the quick checks: torch takes seconds
 
-            answer = ImageAnswerer.load(model, device, precision).stream_asked
+            answer = ImageAnswerer.load(*place).stream_asked
         line_of = partial(_image_line, n_best=n_best, as_json=as_json)
     else:
         if image is not None and family == "reader":
@@ -112,32 +108,38 @@ def command(
             )
         if inputs and (question or text is not None):
             raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --text.")
-        check_output(output)
         if family != "reader":  # which loading refuses, before anything is read from standard input
-            _load(model, device, precision)
-        entries = _about_texts(inputs, question, text)
-        reader = _load(model, device, precision)
+            _load(asked)
+        entries, read = _about_texts(inputs, question, text)
+        reader = _load(asked)
         from heedful.tasks.answer.answer import Choice
 
         answer = partial(reader.stream_questions, choice=Choice(max_answer, threshold, n_best))
         line_of = partial(_line, as_json=as_json)
-    with line_writer(output) as write, line_progress("answering", [entry for entry, _ in entries], output) as progress:
-        for entry, read in entries:
-            asked = deque[Any]()  # questions whose answers are yet to come
-            for found in answer(_questions(entry, read, asked), ready=entry.ready):
-                one = asked.popleft()
-                write("" if one is None or found is None else line_of(one, found))
-                progress(1)
+
+    def stream(lines: Iterable[str], *, ready: Callable[[], bool], name: str) -> Iterator[Line]:
+        waiting = deque[Any]()  # questions whose answers are yet to come; None for a blank line
+
+        def questions() -> Iterator[Any]:
+            for number, line in enumerate(lines, start=1):
+                waiting.append(read(line, f"{name}, line {number:,}") if line.strip() else None)
+                yield waiting[-1]
+
+        for found in answer(questions(), ready=ready):
+            one = waiting.popleft()
+            yield "" if one is None or found is None else line_of(one, found)
+
+    asked.write("answering", entries, stream, lambda line: line)
 
 
-def _load(model: str, device: str, precision: str) -> "Reader":
-    with messages.busy(f"loading {model}"):
+def _load(asked: Answering) -> "Reader":
+    with asked.loading() as place:
         from heedful.tasks.answer.model import Reader  # after the quick checks: importing torch takes seconds
 
-        return Reader.load(model, device, precision)
+        return Reader.load(*place)
 
 
-def _about_texts(inputs: Sequence[str] | None, questions: Sequence[str] | None, text: str | None) -> list[Entry]:
+def _about_texts(inputs: Sequence[str] | None, questions: Sequence[str] | None, text: str | None) -> Asked:
     """Return what to read: lines of questions about the text, or JSON lines, which have their own."""
     if not questions and text is None:
 
@@ -146,7 +148,7 @@ def _about_texts(inputs: Sequence[str] | None, questions: Sequence[str] | None, 
             asked, text_of_row = text_field(row, "question", where), text_field(row, "text", where)
             return make_question(asked, text_of_row, where=where, key=str(row.get("id", "")))
 
-        return [(entry, read) for entry in open_inputs(inputs, on_each_line=_JSON_LINES)]
+        return open_inputs(inputs, on_each_line=_JSON_LINES), read
     if text == "-" and not questions:
         raise UserError("--text - reads the text from standard input: give the question by --question.")
     (opened,) = open_inputs(None if text is None else [text])
@@ -156,7 +158,7 @@ def _about_texts(inputs: Sequence[str] | None, questions: Sequence[str] | None, 
     return _lines(questions, lambda line, where: make_question(line, about, where=where))
 
 
-def _about_images(inputs: Sequence[str] | None, questions: Sequence[str] | None, image: str | None) -> list[Entry]:
+def _about_images(inputs: Sequence[str] | None, questions: Sequence[str] | None, image: str | None) -> Asked:
     """Return what to read: lines of questions about the image, or JSON lines, which name their own."""
     if inputs and (questions or image is not None):
         raise UserError(f"FILE has questions with their images ({_JSON_IMAGES}): leave out --question and --image.")
@@ -173,57 +175,46 @@ def _about_images(inputs: Sequence[str] | None, questions: Sequence[str] | None,
     if image is None:
         if questions:
             raise UserError("This model answers questions about images: give the image by --image.")
-        return [(entry, read) for entry in open_inputs(inputs, on_each_line=_JSON_IMAGES)]
+        return open_inputs(inputs, on_each_line=_JSON_IMAGES), read
     path = expand_user(image)
     if not path.is_file():
         raise UserError(f"{path}: {'this is a folder, but must be an image' if path.is_dir() else 'no such file'}.")
     return _lines(questions, partial(asked, path))
 
 
-def _lines(questions: Sequence[str] | None, read: Callable[[str, str], Any]) -> list[Entry]:
+def _lines(questions: Sequence[str] | None, read: Callable[[str, str], Any]) -> Asked:
     """Return questions, of the command line or of standard input, about one text or image."""
     if not questions:
-        return [(standard_input("one question per line"), read)]
+        return [standard_input("one question per line")], read
     for asked in questions:
         read(asked, "--question")
-    return [(InputLines("--question", lambda: questions, count=lambda: len(questions)), read)]
+    return [of_texts(questions, "--question")], read
 
 
-def _questions(entry: InputLines, read: Callable[[str, str], Any], asked: deque[Any]) -> Iterator[Any]:
-    """Yield the question of each line, None for a blank one, and keep them until they are answered."""
-    for number, line in enumerate(entry.lines(), start=1):
-        asked.append(read(line, f"{entry.name}, line {number:,}") if line.strip() else None)
-        yield asked[-1]
+def _line(question: Question, found: "Answer", as_json: bool) -> Line:
+    if as_json:
+        return {
+            **({"id": question.key} if question.key else {}),
+            "question": question.question,
+            "answer": found.text,
+            "start": found.start,
+            "end": found.end,
+            "probability": found.probability,
+            **({} if found.no_answer is None else {"no_answer": found.no_answer}),
+            "spans": [asdict(span) for span in found.spans],
+        }
+    shown = [found] if len(found.spans) < 2 or not found.text else found.spans
+    return "\t".join(f"{one_column(one.text)}\t{one.probability:.4f}" for one in shown)
 
 
-def _line(question: Question, found: "Answer", as_json: bool) -> str:
-    if not as_json:
-        if len(found.spans) < 2 or not found.text:
-            return f"{one_column(found.text)}\t{found.probability:.4f}"
-        return "\t".join(f"{one_column(span.text)}\t{span.probability:.4f}" for span in found.spans)
-    none = {} if found.no_answer is None else {"no_answer": found.no_answer}
-    row = {
-        **({"id": question.key} if question.key else {}),
-        "question": question.question,
-        "answer": found.text,
-        "start": found.start,
-        "end": found.end,
-        "probability": found.probability,
-        **none,
-        "spans": [asdict(span) for span in found.spans],
-    }
-    return json.dumps(row, ensure_ascii=False)
-
-
-def _image_line(asked: AskedImage, found: "ImageAnswer", n_best: int, as_json: bool) -> str:
-    if not as_json:
-        best = list(found.probabilities.items())[:n_best]
-        return "\t".join(f"{one_column(text)}\t{share:.4f}" for text, share in best)
-    row = {
-        "question": asked.questions[0].question,
-        "image": asked.image.where,
-        "answer": found.text,
-        "probability": found.probability,
-        "probabilities": found.probabilities,
-    }
-    return json.dumps(row, ensure_ascii=False)
+def _image_line(asked: AskedImage, found: "ImageAnswer", n_best: int, as_json: bool) -> Line:
+    if as_json:
+        return {
+            "question": asked.questions[0].question,
+            "image": asked.image.where,
+            "answer": found.text,
+            "probability": found.probability,
+            "probabilities": found.probabilities,
+        }
+    best = list(found.probabilities.items())[:n_best]
+    return "\t".join(f"{one_column(text)}\t{share:.4f}" for text, share in best)

@@ -1,8 +1,6 @@
 """`heedful explain MODEL TEXT...`: a page that shows what a model attended to."""
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
@@ -115,7 +113,7 @@ def command(
     check_output(output)
     heads = [_head(one) for one in silence or ()]
     imaged = sees_images(model)
-    lines = _images(inputs, text) if imaged else _lines(inputs, text)
+    lines = _lines(inputs, text, imaged)
     swapped = dict(_swap(one) for one in swap or ())
     if as_svg and (heads or swapped):
         name = "--silence" if heads else "--swap"
@@ -136,20 +134,31 @@ def command(
     with messages.busy(f"loading {model}"):
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-        loaded = load(model, "cpu" if heads else device)
+        loaded: Any = load(model, "cpu" if heads else device)
+    asked = {"question": question, "target": target, "to": to, "top": top, "gradients": gradients, "search": search}
+
+    def explain() -> list[Explanation]:
+        """Explain each text or image, and again with other words if there are any."""
+        after = [explain_line(loaded, line, where, **asked, swapped=swapped or None) for line, where in lines]
+        return [one for each in after for one in (each.before, each) if one is not None]
+
     with messages.busy("explaining"):
-        asked = Asked(loaded, question, target, to, top, gradients, search)
-        found = [one for line, where in lines for one in asked.explain(line, where, swapped)]
+        check_options(loaded, question, target, to)
+        found = explain()
     if heads:
         change = "without " + ", ".join(f"{kind} layer {layer + 1} head {head + 1}" for kind, layer, head in heads)
         with loaded.silenced(*heads):
-            changed = [one for line, where in lines for one in asked.explain(line, where, swapped)]
-        pairs = zip(found, changed, strict=True)
-        found = [one for before, after in pairs for one in (before, _without(before, after, change))]
+            changed = explain()
+        pairs = zip(found, changed, strict=True)  # a swapped word is named too
+        found = [
+            one
+            for before, after in pairs
+            for one in (before, replace(after, change=", ".join(filter(None, (before.change, change))), before=before))
+        ]
     if as_json:
         with line_writer(output) as write:
             for one in found:
-                write(json.dumps(one.to_json(gates=bool(gates), states=states), ensure_ascii=False))
+                write(one.to_json(gates=bool(gates), states=states))
         return
     from heedful.explain.pages.images import attention_svg
     from heedful.explain.pages.page import explorer_page
@@ -184,7 +193,7 @@ def _write_map(model: str, device: str, texts: list[str], as_json: bool, as_svg:
     if as_json:
         with line_writer(output) as write:
             for text, (x, y) in zip(texts, found.positions.tolist(), strict=True):
-                write(json.dumps({"text": text, "x": x, "y": y}, ensure_ascii=False))
+                write({"text": text, "x": x, "y": y})
         return
     name = Path(model).resolve().name
     write_page(map_svg(found, texts) if as_svg else map_page(found, texts, name), output)
@@ -198,57 +207,19 @@ def _swap(given: str) -> tuple[str, str]:
     return old, new
 
 
-def _without(before: "Explanation", after: "Explanation", change: str) -> "Explanation":
-    """Return the explanation without heads, next to the one with them; a swapped word is named too."""
-    return replace(after, change=", ".join(filter(None, (before.change, change))), before=before)
-
-
-def _lines(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, str]]:
-    """Return the texts, each with its name in messages; blank lines are left out."""
-    found = [
-        (line, f"{entry.name}, line {number:,}")
-        for entry in open_inputs(inputs, text)
-        for number, line in enumerate(entry.lines(), start=1)
-        if line.strip()
-    ]
+def _lines(inputs: list[str] | None, text: list[str] | None, imaged: bool) -> list[tuple[str, str]]:
+    """Return texts, or the paths of images, each with its name in messages; blank lines are left out."""
+    if imaged:
+        found = [(str(path), str(path)) for path in image_inputs(inputs, text)]
+    else:
+        located = (each for entry in open_inputs(inputs, text) for each in entry.located())
+        found = [(line, where) for line, where in located if line.strip()]
     if not found:
         raise UserError('There is no text: give one, as in `heedful explain MODEL "some text"`.')
     if len(found) > _MOST:
-        raise UserError(f"There are {len(found):,} texts, but a page holds at most {_MOST}: give fewer.")
+        what = "images" if imaged else "texts"
+        raise UserError(f"There are {len(found):,} {what}, but a page holds at most {_MOST}: give fewer.")
     return found
-
-
-def _images(inputs: list[str] | None, text: list[str] | None) -> list[tuple[str, str]]:
-    """Return the paths of images, each with its name in messages."""
-    found = [(str(path), str(path)) for path in image_inputs(inputs, text)]
-    if len(found) > _MOST:
-        raise UserError(f"There are {len(found):,} images, but a page holds at most {_MOST}: give fewer.")
-    return found
-
-
-@dataclass(frozen=True)
-class Asked:
-    """A model of any task, and what is asked of it."""
-
-    model: Any
-    question: str | None
-    target: str | None
-    to: str | None
-    top: int
-    gradients: bool
-    search: bool
-
-    def __post_init__(self) -> None:
-        task = self.model.recipe.rules.name
-        if not hasattr(self.model, "explain"):
-            raise UserError(f"Models of the task `{task}` are not explained.")
-        check_options(self.model, self.question, self.target, self.to)
-
-    def explain(self, line: str, where: str, swapped: Mapping[str, str]) -> "list[Explanation]":
-        """Explain one text or image, and again with other words if there are any."""
-        options = {name: value for name, value in vars(self).items() if name != "model"}
-        after = explain_line(self.model, line, where, **options, swapped=swapped or None)
-        return [after.before, after] if after.before is not None else [after]
 
 
 def explain_line(model: Any, line: str, where: str, **options: Any) -> "Explanation":
@@ -265,7 +236,10 @@ def explain_line(model: Any, line: str, where: str, **options: Any) -> "Explanat
 
 def check_options(model: Any, question: str | None, target: str | None, to: str | None = None) -> None:
     """Refuse what a model of this task does not take, or the lack of a question that it needs."""
-    takes, task = signature(model.explain).parameters, model.recipe.rules.name
+    task = model.recipe.rules.name
+    if not hasattr(model, "explain"):
+        raise UserError(f"Models of the task `{task}` are not explained.")
+    takes = signature(model.explain).parameters
     for name, value in (("target", target), ("to", to)):
         if value is not None and name not in takes:
             raise UserError(f"--{name} is for translators, but the task of this model is `{task}`: leave it out.")

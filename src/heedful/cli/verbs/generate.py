@@ -1,6 +1,5 @@
 """`heedful generate MODEL [FILE|TEXT...]`: texts that continue prompts."""
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain, tee
@@ -11,21 +10,13 @@ import typer
 from heedful.base.errors import UserError, counted
 from heedful.base.options import options_of
 from heedful.cli import messages
+from heedful.cli.answering import Answering
 from heedful.cli.input import InputLines, as_one_text, open_inputs
-from heedful.cli.options import (
-    DeviceOption,
-    Group,
-    InputsArgument,
-    ModelArgument,
-    OutputOption,
-    PrecisionOption,
-    with_option_groups,
-)
-from heedful.cli.output import check_output, line_progress, line_writer, write_part
+from heedful.cli.options import Group, InputsArgument, with_option_groups
+from heedful.cli.output import Line, line_progress, line_writer, write_part
 from heedful.tasks.generate.generation import GenerateOptions, Generation
 
 if TYPE_CHECKING:
-    from heedful.tasks.generate.generation import GenerateOptions, Generation
     from heedful.tasks.generate.model import TextGenerator
 
 _SAMPLING: Final = ("temperature", "top_k", "top_p", "min_p", "seed", "samples")
@@ -35,7 +26,7 @@ _BETWEEN: Final = "---"  # the line between two texts
 
 @with_option_groups
 def command(
-    model: ModelArgument,
+    asked: Answering,
     inputs: InputsArgument = None,
     prompt: Annotated[
         list[str] | None,
@@ -49,9 +40,6 @@ def command(
         bool,
         typer.Option("--json", help="Write one JSON object per text: tokens, log probabilities and why it ended."),
     ] = False,
-    output: OutputOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "auto",
     *,
     sampling: Annotated[GenerateOptions, Group(GenerateOptions, "Sampling", _SAMPLING, {"samples": "-n"})],
     search: Annotated[GenerateOptions, Group(GenerateOptions, "Search and endings", _SEARCH)],
@@ -62,19 +50,18 @@ def command(
     text becomes longer than the model's window, the window slides: the model reads the last half of it again, and
     continues.
     """
-    check_output(output)
     if as_json and only_new:
         raise UserError("--json has the prompt as a key of its own: leave out --only-new.")
     entries = open_inputs(inputs, prompt, "one prompt per line")
     entries = [as_one_text(entry) for entry in entries] if whole else entries
-    with messages.busy(f"loading {model}"):
+    with asked.loading() as place:
         from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
 
-        generator = TextGenerator.load(model, device, precision)
+        generator = TextGenerator.load(*place)
     work = _Generating(generator, {**sampling, **search}, as_json, with_prompt=not only_new)
-    with line_writer(output) as write, line_progress("generating", entries, output) as progress:
+    with line_writer(asked.output) as write, line_progress("generating", entries, asked.output) as progress:
         for entry in entries:
-            if as_json or output is not None:
+            if as_json or asked.output is not None:
                 for blocks in work.blocks(entry.lines(), entry):
                     for block in blocks:
                         write(block)
@@ -103,7 +90,7 @@ class _Generating:
         self._with_prompt, self._written = with_prompt, 0
         self.slid, self.strange = False, 0
 
-    def blocks(self, prompts: Iterable[str], entry: InputLines, first: int = 1) -> Iterator[list[str]]:
+    def blocks(self, prompts: Iterable[str], entry: InputLines, first: int = 1) -> Iterator[list[Line]]:
         """Yield the texts of each prompt, as lines to write."""
         from heedful.tasks.shared.streaming import answer_stream
 
@@ -112,9 +99,14 @@ class _Generating:
 
         prompts, again = tee(prompts)
         for prompt, texts in zip(again, answer_stream(prompts, generated, ready=entry.ready), strict=False):
-            self._look_at(prompt)
+            self.strange += self._generator.has_unknown(prompt)
             self.slid = self.slid or any(text.slid for text in texts)
-            yield [self._object(prompt, text) if self._as_json else self._plain(prompt, text.text) for text in texts]
+            yield [
+                {"prompt": prompt, **asdict(text), "log_probability": text.log_probability}
+                if self._as_json
+                else self._plain(prompt, text.text)
+                for text in texts
+            ]
 
     def show(self, entry: InputLines) -> None:
         """Write texts to standard output: a single one as it grows, several when all of them are there."""
@@ -134,7 +126,7 @@ class _Generating:
 
     def _stream(self, prompt: str, entry: InputLines, number: int) -> None:
         options = self._options
-        self._look_at(prompt)
+        self.strange += self._generator.has_unknown(prompt)
         if entry.typed:  # a prompt that is typed again has another answer
             options = {**options, "seed": (options.get("seed") or 0) + number - 1}
         stream = self._generator.generate_stream(prompt, name=entry.name, first=number, **options)
@@ -145,16 +137,8 @@ class _Generating:
         write_part("" if last.endswith("\n") else "\n")
         self.slid = self.slid or stream.slid
 
-    def _look_at(self, prompt: str) -> None:
-        self.strange += self._generator.has_unknown(prompt)
-
     def _plain(self, prompt: str, text: str) -> str:
         """Return a text after its prompt, and after a line that separates it from the text before it."""
         between = f"{_BETWEEN}\n" if self._written else ""
         self._written += 1
         return f"{between}{prompt if self._with_prompt else ''}{text}"
-
-    @staticmethod
-    def _object(prompt: str, text: Generation) -> str:
-        known = {"prompt": prompt, **asdict(text), "log_probability": text.log_probability}
-        return json.dumps(known, ensure_ascii=False)

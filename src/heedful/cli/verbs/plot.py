@@ -1,5 +1,6 @@
 """`heedful plot`: images as the papers draw them, from recipes, options and models."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -8,7 +9,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.options import ModelArgument, SetOption
-from heedful.cli.output import check_output, write_result
+from heedful.cli.output import check_output, tell_page, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 
@@ -53,13 +54,10 @@ def positions(
     curves = [_whole("--dimensions", part, least=0) for part in dimensions.split(",")]
     from heedful.plots.positions import draw_positions, positions_of
 
-    halves = None
-    if recipe is not None:
-        own, halves = positions_of(_recipe(recipe, overrides))
-        width = width or own
-    elif overrides:
-        raise UserError("--set changes a recipe, but there is none: name one, or leave --set out.")
-    wide = width or 500
+    own, halves = 500, None
+    for _, read in _recipes([recipe] if recipe else [], overrides):
+        own, halves = positions_of(read)
+    wide = width or own
     if wide % 2:
         raise UserError(f"--width is {wide}, but sinusoidal positions have an even number of dimensions.")
     _write(draw_positions(wide, length, curves, halves), path, "Sinusoidal positions")
@@ -90,9 +88,7 @@ def schedule(
     path = _checked(output, "schedule")
     from heedful.plots.schedules import USUAL, curve_of_recipe, curve_of_text, draw_schedules
 
-    if overrides and not recipes:
-        raise UserError("--set changes a recipe, but there is none: name one, or leave --set out.")
-    curves = [curve_of_recipe(_recipe(name, overrides), _short(name)) for name in recipes or ()]
+    curves = [curve_of_recipe(recipe, name) for name, recipe in _recipes(recipes, overrides)]
     texts = given or ([] if curves else list(USUAL))
     curves += [curve_of_text(text, steps) for text in texts]
     _write(draw_schedules(curves, steps, log), path, "Learning rate")
@@ -188,8 +184,10 @@ def unrolled(
     path = _checked(output, "unrolled")
     from heedful.plots.recurrent import Graph, draw_unrolled, graph_of
 
-    graph = Graph("lstm", layers, bidirectional) if recipe is None else graph_of(_recipe(recipe, overrides))
-    title = "Recurrent network, unrolled" if recipe is None else f"{_short(recipe)}, unrolled"
+    graph, title = Graph("lstm", layers, bidirectional), "Recurrent network, unrolled"
+    if recipe is not None:
+        ((name, read),) = _recipes([recipe], overrides)
+        graph, title = graph_of(read), f"{name}, unrolled"
     _write(draw_unrolled(graph, text.split(), target.split(), title), path, title)
 
 
@@ -204,7 +202,7 @@ def cell(
     from heedful.plots.recurrent import cell_of, draw_cell
 
     if name in shipped_recipes() or Path(name).is_file():
-        name = cell_of(_recipe(name, None))
+        name = cell_of(load_recipe(name))
     _write(draw_cell(name), path, f"{name} cell")
 
 
@@ -256,14 +254,13 @@ def gradients(
 ) -> None:
     """Draw norms of gradients: by distance for recurrent cells or, with recipes, by layer of their new networks."""
     path = _checked(output, "gradients")
-    if overrides and not recipes:
-        raise UserError("--set changes a recipe, but there is none: name one, or leave --set out.")
+    read = _recipes(recipes, overrides)
     from heedful.plots.gradients import draw_by_distance, draw_by_layer, gradients_by_layer
 
     if not recipes:
         _write(draw_by_distance(width, steps, seed), path, "Gradients over time")
         return
-    found = {_short(name): gradients_by_layer(_recipe(name, overrides), seed) for name in recipes}
+    found = {name: gradients_by_layer(recipe, seed) for name, recipe in read}
     _write(draw_by_layer(found), path, "Gradients by layer")
 
 
@@ -288,15 +285,14 @@ def _write(svg: str, path: Path, title: str) -> None:
     from heedful.plots.formats import write_image
 
     write_image(svg, path, title, "Drawn by `heedful plot`, with the code that models run.")
-    messages.note(f"{path} ({path.stat().st_size / 1000:,.0f} kB): open it in a browser.")
+    tell_page(path)
 
 
-def _recipe(name: str, overrides: list[str] | None) -> Recipe:
-    return load_recipe(name, overrides or [])
-
-
-def _short(name: str) -> str:
-    return Path(name).name.removesuffix(".toml")
+def _recipes(names: Sequence[str] | None, overrides: list[str] | None) -> list[tuple[str, Recipe]]:
+    """Read recipes, each with its name in titles."""
+    if overrides and not names:
+        raise UserError("--set changes a recipe, but there is none: name one, or leave --set out.")
+    return [(Path(name).name.removesuffix(".toml"), load_recipe(name, overrides or [])) for name in names or ()]
 
 
 def _whole(option: str, given: str, least: int) -> int:

@@ -1,46 +1,34 @@
 """`heedful score MODEL [FILE|TEXT...]`: log probabilities of given translations, or of given texts."""
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from heedful.base.errors import UserError
-from heedful.cli import messages
-from heedful.cli.input import InputLines, as_one_text, open_inputs, pairs_of
-from heedful.cli.options import (
-    DeviceOption,
-    InputsArgument,
-    ModelArgument,
-    OutputOption,
-    PrecisionOption,
-    TextOption,
-    ToOption,
-    WithOption,
-)
-from heedful.cli.output import check_output, line_writer
+from heedful.cli.answering import AnsweringTexts
+from heedful.cli.input import as_one_text
+from heedful.cli.options import ToOption, WithOption, with_option_groups
+from heedful.cli.output import Line, line_writer
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.data.corpora.pairs import read_pairs
 
 if TYPE_CHECKING:
-    from heedful.tasks.generate.model import TextGenerator
     from heedful.tasks.shared.sequences.token_scores import TokenScores
-    from heedful.tasks.translate.model import Translator
 
 _EACH_LINE: Final = "one text per line, or a source and its translation, separated by a tab"
 _EACH_CANDIDATE: Final = "a source and a candidate, separated by a tab, on each line"
 
 
+@with_option_groups
 def command(
-    model: ModelArgument,
-    inputs: InputsArgument = None,
-    text: TextOption = None,
+    asked: AnsweringTexts,
     source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Source sentences.")] = None,
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their translations.")] = None,
     others: WithOption = None,
@@ -69,9 +57,6 @@ def command(
     ] = None,
     tokens: Annotated[bool, typer.Option("--tokens", help="Add every token with its log probability.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line, tokens included.")] = False,
-    output: OutputOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "auto",
 ) -> None:
     """Score given translations, or given texts with a language model, to filter corpora or to rescore n-best lists.
 
@@ -85,115 +70,74 @@ def command(
     """
     if as_json and tokens:
         raise UserError("--json has the tokens in every object: leave out --tokens.")
-    check_output(output)
-    _check_rerank(
-        rerank,
-        {"--all": whole_lists, "--weight": weight, "--length-penalty": length_penalty is not None},
-        {"--target": target, "--tokens": tokens, "--stride": stride, "--whole": whole},
-    )
+    never = {"--target": target, "--tokens": tokens, "--stride": stride, "--whole": whole}
+    only = {"--all": whole_lists, "--weight": weight, "--length-penalty": length_penalty is not None}
+    if idle := _first(never if rerank else only):
+        lists = "is not for --rerank, which reads lists of candidates" if rerank else "is for --rerank"
+        raise UserError(f"{idle} {lists}: leave it out.")
     if as_json and whole_lists:
         raise UserError("--json has the whole list in every object: leave out --all.")
-    if rerank:
-        lists = open_inputs(inputs, text, _EACH_CANDIDATE)
-        with messages.busy(f"loading {model}"):
-            translator = _translator(model, device, precision, others)
-        written = 0
-        with line_writer(output) as write:
-            for line in _reranked(
-                translator, lists, source, (whole_lists, as_json), weight=weight, length_penalty=length_penalty, to=to
-            ):
-                write(line)
-                written += 1
-            if not written:
-                names = ", ".join(entry.name for entry in lists)
-                raise UserError(f"{names}: no candidate, but --rerank needs at least one line.")
-        return
-    corpus = _corpus(source, target, inputs, text)
-    entries = [] if corpus else open_inputs(inputs, text, _EACH_LINE)
+    corpus = None if rerank else _corpus(source, target, asked)
+    entries = [] if corpus else asked.open(_EACH_CANDIDATE if rerank else _EACH_LINE)
     entries = [as_one_text(entry) for entry in entries] if whole else entries
-    with messages.busy(f"loading {model}"):
+    with asked.loading() as place:
         from heedful.models.bundle import read_description  # after the quick checks: importing torch takes seconds
         from heedful.tasks.generate.model import TextGenerator
         from heedful.tasks.translate.model import Translator
 
-        language = read_description(Path(model))[0].rules.scored == "texts"
-        of_pairs = {"--source": source, "--target": target, "--with": others, "--to": to}
-        _refuse_idle(of_pairs if language else {"--stride": stride, "--whole": whole}, language, model)
-        scores = (
-            _of_texts(TextGenerator.load(model, device, precision), entries, stride)
-            if language
-            else _of_pairs(Translator.load(model, device, precision, others or ()), corpus, entries, to)
-        )
-    with line_writer(output) as write:
-        for scored in scores:
-            write(_object(scored) if as_json else _columns(scored, tokens))
+        language = read_description(Path(asked.model))[0].rules.scored == "texts"
+        of_pairs = {"--rerank": rerank, "--source": source, "--target": target, "--with": others, "--to": to}
+        if idle := _first(of_pairs if language else {"--stride": stride, "--whole": whole}):
+            users = "translators" if language else "language models"
+            raise UserError(f"{idle} is for {users}, which {asked.model} is not: leave it out.")
+        stream: Any  # scores texts or pairs
+        if language:
+            stream = partial(TextGenerator.load(*place).score_stream, stride=stride)
+        else:
+            translator = Translator.load(*place, others or ())
+            stream = partial(translator.score_stream, to=to)
+
+    def scored() -> Iterator[Line]:
+        pairs = [] if corpus is None else [stream(read_pairs(corpus), name=corpus.title)]
+        read = ((entry.lines() if language else entry.pairs(), entry) for entry in entries)
+        streams = (stream(items, ready=entry.ready, name=entry.name) for items, entry in read)
+        for found in chain.from_iterable(chain(pairs, streams)):
+            yield _object(found) if as_json else _columns(found, tokens)
+
+    def reranked() -> Iterator[Line]:
+        from heedful.cli.nbest_lists import read_nbest_lists
+        from heedful.tasks.translate.scoring import rerank
+
+        sources = None if source is None else list(read_lines(replace(locate(source), hint="")))
+        options = {"weight": weight, "length_penalty": length_penalty}
+        for entry in entries:
+            lists = read_nbest_lists(entry.located(), sources, source or "")
+            score = partial(stream, ready=entry.ready, name=entry.name)
+            for listed, ranked in rerank(score, translator.recipe.decode, lists, **options):
+                if as_json:
+                    yield {"source": listed.source, "candidates": list(map(asdict, ranked))}
+                else:
+                    yield "\n".join(map(listed.line, ranked)) if whole_lists else ranked[0].text
+
+    line = None
+    with line_writer(asked.output) as write:
+        for line in reranked() if rerank else scored():
+            write(line)
+        if rerank and line is None:
+            names = ", ".join(entry.name for entry in entries)
+            raise UserError(f"{names}: no candidate, but --rerank needs at least one line.")
 
 
-def _check_rerank(rerank: bool, only: Mapping[str, object], never: Mapping[str, object]) -> None:
-    """Refuse options that need --rerank, or that it does not take."""
-    idle = next((option for option, value in (never if rerank else only).items() if value), None)
-    if idle is not None and rerank:
-        raise UserError(f"{idle} is not for --rerank, which reads lists of candidates: leave it out.")
-    if idle is not None:
-        raise UserError(f"{idle} is for --rerank: leave it out.")
+def _first(options: Mapping[str, object]) -> str | None:
+    """Return the first of the options that is given."""
+    return next((option for option, value in options.items() if value), None)
 
 
-def _translator(model: str, device: str, precision: str, others: list[str] | None) -> "Translator":
-    from heedful.models.bundle import read_description
-    from heedful.tasks.translate.model import Translator
-
-    _refuse_idle({"--rerank": read_description(Path(model))[0].rules.scored == "texts"}, True, model)
-    return Translator.load(model, device, precision, others or ())
-
-
-def _reranked(
-    translator: "Translator",
-    lists: Sequence[InputLines],
-    source: str | None,
-    form: tuple[bool, bool],
-    to: str | None,
-    **options: Any,
-) -> Iterator[str]:
-    """Yield the lines to write: of each list the best candidate, all of them, or one object."""
-    from heedful.cli.nbest_lists import read_nbest_lists
-    from heedful.tasks.translate.scoring import rerank
-
-    sources = None if source is None else list(read_lines(replace(locate(source), hint="")))
-    whole, as_json = form
-    for entry in lists:
-        read = read_nbest_lists(entry.lines(), entry.name, sources, source or "")
-        score = partial(translator.score_stream, to=to, ready=entry.ready, name=entry.name)
-        for listed, ranked in rerank(score, translator.recipe.decode, read, **options):
-            if as_json:
-                yield json.dumps({"source": listed.source, "candidates": list(map(asdict, ranked))}, ensure_ascii=False)
-            elif whole:
-                yield from map(listed.line, ranked)
-            else:
-                yield ranked[0].text
-
-
-def _of_texts(generator: "TextGenerator", entries: Sequence[InputLines], stride: int | None) -> "Iterator[TokenScores]":
-    for entry in entries:
-        yield from generator.score_stream(entry.lines(), stride=stride, ready=entry.ready, name=entry.name)
-
-
-def _of_pairs(
-    translator: "Translator", corpus: AlignedFiles | None, entries: Sequence[InputLines], to: str | None
-) -> "Iterator[TokenScores]":
-    if corpus is not None:
-        yield from translator.score_stream(read_pairs(corpus), to, name=corpus.title)
-    for entry in entries:
-        pairs = pairs_of(entry.lines(), entry.name)
-        yield from translator.score_stream(pairs, to, ready=entry.ready, name=entry.name)
-
-
-def _corpus(
-    source: str | None, target: str | None, inputs: list[str] | None, texts: list[str] | None
-) -> AlignedFiles | None:
+def _corpus(source: str | None, target: str | None, asked: AnsweringTexts) -> AlignedFiles | None:
     """Return the corpus of --source and --target, if they are given."""
     if source is None and target is None:
         return None
-    if inputs or texts:
+    if asked.inputs or asked.text:
         raise UserError("--source and --target are the pairs to score: leave out the other files and texts.")
     if source is None or target is None:
         missing = "--source" if source is None else "--target"
@@ -203,14 +147,7 @@ def _corpus(
     return corpus
 
 
-def _refuse_idle(options: Mapping[str, object], language: bool, model: str) -> None:
-    idle = next((option for option, value in options.items() if value), None)
-    if idle is not None:
-        users = "translators" if language else "language models"
-        raise UserError(f"{idle} is for {users}, which {model} is not: leave it out.")
-
-
-def _columns(scored: "TokenScores", tokens: bool) -> str:
+def _columns(scored: "TokenScores", tokens: bool) -> Line:
     columns = [f"{scored.log_probability:.4f}", f"{scored.per_piece:.4f}"]
     if tokens:
         pairs = zip(scored.pieces, scored.log_probabilities, strict=True)
@@ -218,11 +155,10 @@ def _columns(scored: "TokenScores", tokens: bool) -> str:
     return "\t".join(columns)
 
 
-def _object(scored: "TokenScores") -> str:
-    shown = {
+def _object(scored: "TokenScores") -> Line:
+    return {
         "log_probability": scored.log_probability,
         "per_piece": scored.per_piece,
         "pieces": scored.pieces,
         "log_probabilities": scored.log_probabilities,
     }
-    return json.dumps(shown, ensure_ascii=False)

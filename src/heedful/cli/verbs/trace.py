@@ -1,9 +1,8 @@
 """`heedful trace MODEL TEXT`: what a head or a recurrent cell computes, step by step."""
 
-import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -11,13 +10,8 @@ from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.images import image_inputs, sees_images
 from heedful.cli.options import ModelArgument
-from heedful.cli.output import check_output, write_result
-from heedful.cli.verbs.explain import QuestionOption, check_options, explain_line
-
-if TYPE_CHECKING:
-    from heedful.explain.trace.attention import AttentionTrace
-
-_HEADS: Final = ("encoder", "question", "decoder", "cross")
+from heedful.cli.output import check_output, write_page, write_result
+from heedful.cli.verbs.explain import KINDS, QuestionOption, check_options, explain_line
 
 
 def command(
@@ -74,8 +68,9 @@ def command(
             raise UserError(f"{text} has {len(found):,} images, but one is traced: name its file.")
         text = str(found[0])
     with messages.busy(f"loading {model}"):
-        from heedful.explain.trace.attention import trace_attention
-        from heedful.explain.trace.cells import trace_cell
+        from heedful.explain.images import CLASS
+        from heedful.explain.trace.attention import AttentionTrace, trace_attention
+        from heedful.explain.trace.cells import CellTrace, trace_cell
         from heedful.explain.trace.display import attention_page, cell_page, show_attention, show_cell
         from heedful.tasks.loading import load
 
@@ -84,20 +79,29 @@ def command(
     explain = partial(explain_line, loaded, text, "the text", question=question, target=target)
     chosen = kind or _first_kind(loaded.network)
     name = Path(model).resolve().name
+    traced: CellTrace | AttentionTrace
     if chosen == "cell":
-        cell = trace_cell(loaded.network, explain, layer - 1, direction)
-        made = json.dumps(cell.to_json(), ensure_ascii=False) if as_json else None
-        page = None if output is None or as_json else cell_page(cell, name, text, components)
-        lines = show_cell(cell, components)
+        traced = cell = trace_cell(loaded.network, explain, layer - 1, direction)
+        lines, page = partial(show_cell, cell, components), partial(cell_page, cell, name, text, components)
     else:
-        trace = trace_attention(loaded.network, explain, chosen, layer - 1, head - 1)
-        row = _row(trace, query)
-        made = json.dumps(trace.to_json(), ensure_ascii=False) if as_json else None
-        page = None if output is None or as_json else attention_page(trace, name, text, row, components)
-        lines = show_attention(trace, row, components)
-    write_result((made or page or "\n".join(lines)).rstrip(), output)
-    if page is not None and output is not None:
-        messages.note(f"{output} ({output.stat().st_size / 1000:,.0f} kB): open it in a browser.")
+        traced = trace = trace_attention(loaded.network, explain, chosen, layer - 1, head - 1)
+        count = len(trace.queries)
+        if query is not None and query > count:
+            raise UserError(
+                f"There is no token {query}: `{trace.kind}` has {count} that attend here: choose --query from 1 to "
+                f"{count}."
+            )
+        row = query - 1 if query is not None else 0 if trace.queries[0] == CLASS else count - 1
+        lines, page = (
+            partial(show_attention, trace, row, components),
+            partial(attention_page, trace, name, text, row, components),
+        )
+    if as_json:
+        write_result(traced.to_json(), output)
+    elif output is not None:
+        write_page(page(), output)
+    else:
+        write_result("\n".join(lines()))
 
 
 def _first_kind(network: Any) -> Any:
@@ -110,7 +114,7 @@ def _first_kind(network: Any) -> Any:
     found = [
         kind_of(name, one) for name, one in network.named_modules() if isinstance(one, SelfAttention | CrossAttention)
     ]
-    first = next((kind for kind in _HEADS if kind in found), None)
+    first = next((kind for kind in KINDS if kind in found), None)
     if first is not None:
         return first
     cells = [name for name, one in network.named_modules() if isinstance(one, RecurrentStack)]
@@ -120,16 +124,3 @@ def _first_kind(network: Any) -> Any:
     if not cells:
         raise UserError("This model has neither heads of attention nor recurrent cells: there is nothing to trace.")
     return "cell"
-
-
-def _row(trace: "AttentionTrace", query: int | None) -> int:
-    from heedful.explain.images import CLASS
-
-    count = len(trace.queries)
-    if query is not None and query > count:
-        raise UserError(
-            f"There is no token {query}: `{trace.kind}` has {count} that attend here: choose --query from 1 to {count}."
-        )
-    if query is None:
-        return 0 if trace.queries[0] == CLASS else count - 1
-    return query - 1

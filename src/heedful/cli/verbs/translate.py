@@ -1,9 +1,9 @@
 """`heedful translate MODEL [FILES...]`: one line out for every line in."""
 
-import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
@@ -11,19 +11,14 @@ import typer
 from heedful.base.columns import one_column, one_line
 from heedful.base.errors import UserError
 from heedful.cli import messages
-from heedful.cli.input import open_inputs
+from heedful.cli.answering import AnsweringTexts
+from heedful.cli.input import InputLines
 from heedful.cli.options import (
     DecodingOptions,
-    DeviceOption,
-    InputsArgument,
-    ModelArgument,
-    OutputOption,
-    PrecisionOption,
     RawOption,
     SampleOption,
     SamplingOptions,
     TermsOption,
-    TextOption,
     ToOption,
     WithOption,
     WordOptions,
@@ -32,7 +27,7 @@ from heedful.cli.options import (
     with_option_groups,
     words_of,
 )
-from heedful.cli.output import check_output, line_progress, line_writer
+from heedful.cli.output import Line
 from heedful.config.decode import SearchOptions
 
 if TYPE_CHECKING:
@@ -93,11 +88,19 @@ class ResultOptions:
         if self.attention and not self.as_json:
             raise UserError("--attention adds to the objects of --json: add --json.")
 
-    def lines(self, number: int, found: "Sequence[Translation]", explained: "Explanation | None" = None) -> str:
+    def line(self, number: int, found: "Sequence[Translation]", explained: "Explanation | None" = None) -> Line:
         """Lay out the translations of line `number`; the best one may be explained."""
-        if self.as_json:
-            return self._object(found, explained)
-        return "\n".join(self._columns(number, translation) for translation in found[: self.n_best or 1])
+        if not self.as_json:
+            return "\n".join(self._columns(number, translation) for translation in found[: self.n_best or 1])
+        objects = [asdict(translation) for translation in found]
+        for each in objects:
+            if each["alignment"] is None:
+                del each["alignment"]
+        return {
+            **objects[0],
+            **({"nbest": objects} if self.n_best else {}),
+            **({"explanation": explained and explained.to_json()} if self.attention else {}),
+        }
 
     def _columns(self, number: int, translation: "Translation") -> str:
         text = one_column if self.n_best or self.scores or self.alignments else one_line
@@ -108,40 +111,14 @@ class ResultOptions:
             columns += [translation.alignment.pharaoh() if translation.alignment else ""]
         return "\t".join(columns)
 
-    def _object(self, found: "Sequence[Translation]", explained: "Explanation | None") -> str:
-        best = _fields(found[0])
-        if self.n_best:
-            best["nbest"] = [_fields(translation) for translation in found]
-        if self.attention:
-            best["explanation"] = None if explained is None else explained.to_json()
-        return json.dumps(best, ensure_ascii=False)
-
-
-def _fields(translation: "Translation") -> dict[str, object]:
-    fields = asdict(translation)
-    if fields["alignment"] is None:
-        del fields["alignment"]
-    return fields
-
-
-def _remember(lines: Iterable[str], read: deque[str]) -> Iterator[str]:
-    for line in lines:
-        read.append(line)
-        yield line
-
 
 @with_option_groups
 def command(
-    model: ModelArgument,
-    inputs: InputsArgument = None,
-    text: TextOption = None,
+    asked: AnsweringTexts,
     others: WithOption = None,
     to: ToOption = None,
     raw: RawOption = False,
     prefix: Annotated[str | None, declared(SearchOptions, "prefix", metavar="TEXT")] = None,
-    output: OutputOption = None,
-    device: DeviceOption = "auto",
-    precision: PrecisionOption = "auto",
     *,
     results: ResultOptions,
     decoding: DecodingOptions,
@@ -154,40 +131,45 @@ def command(
 
     Results are written as they become available: a line that is typed is answered before the next one is read.
     """
-    check_output(output)
     samples, decoding = sampling_of(sample, sampling, decoding, results.n_best)
     results.check()
     words = words_of(terms, words)
-    entries = open_inputs(inputs, text)
-    with messages.busy(f"loading {model}"):
+    read = deque[str]()  # lines whose translations are yet to come
+
+    def remembered(entry: InputLines) -> Iterator[str]:
+        for line in entry.lines():
+            read.append(line)
+            yield line
+
+    entries = [replace(entry, lines=partial(remembered, entry)) for entry in asked.open()]
+    with asked.loading() as place:
         from heedful.tasks.translate.explaining import explain_found
         from heedful.tasks.translate.model import Translator  # after the quick checks: importing torch takes seconds
 
-        translator = Translator.load(model, device, precision, others or ())
+        translator = Translator.load(*place, others or ())
     total, cut = 0, 0
-    with line_writer(output) as write, line_progress("translating", entries, output) as progress:
-        for entry in entries:
-            read: deque[str] = deque()  # lines whose translations are yet to come
-            lines = _remember(entry.lines(), read) if results.attention else entry.lines()
-            for translations in translator.stream_detailed(
-                lines,
-                nbest=1 if samples else results.n_best or 1,
-                ready=entry.ready,
-                name=entry.name,
-                progress=progress,
-                to=to,
-                raw=raw,
-                prefix=prefix,
-                sampling=samples,
-                aligned=results.alignments,
-                **words,
-                **decoding,
-            ):
-                total += 1
-                cut += not translations[0].complete
-                best, line = translations[0], read.popleft() if results.attention else ""
-                explained = explain_found(translator, line, best, to=to, raw=raw) if line.strip() else None
-                write(results.lines(total, translations, explained))
+
+    def line(found: "Sequence[Translation]") -> Line:
+        nonlocal total, cut
+        total += 1
+        cut += not found[0].complete
+        source = read.popleft()
+        if not (results.attention and source.strip()):
+            return results.line(total, found)
+        return results.line(total, found, explain_found(translator, source, found[0], to=to, raw=raw))
+
+    stream = partial(
+        translator.stream_detailed,
+        nbest=1 if samples else results.n_best or 1,
+        to=to,
+        raw=raw,
+        prefix=prefix,
+        sampling=samples,
+        aligned=results.alignments,
+        **words,
+        **decoding,
+    )
+    asked.write("translating", entries, stream, line, counts=True)
     if cut:
         messages.warn(
             f"{cut:,} of {total:,} translations were cut at the maximum length: raise --max-extra to see more of them."
