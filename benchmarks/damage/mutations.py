@@ -36,7 +36,7 @@ from heedful.metrics.recorded_results import record
 
 BAD = ("traceback", "crash", "hang")
 _LAZY = ("heedful.runs.training_run", "heedful.doctor.examination", "heedful.tasks.loading",
-         "heedful.interop.importing", "heedful.cli.reports.doctor", "heedful.lab.test_sets",
+         "heedful.interop.importing", "heedful.cli.verbs.doctor", "heedful.lab.test_sets",
          "heedful.runs.averaging", "sacrebleu")  # fmt: skip
 
 

@@ -27,7 +27,7 @@ from typing import Any, Final
 
 from benchmarks.shared import cells
 
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe

@@ -26,7 +26,7 @@ from typing import Any, Final
 import numpy as np
 from benchmarks.shared import cells
 
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.builtin.scenes import HELD_OUT

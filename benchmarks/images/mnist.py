@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from benchmarks.shared import cells
 
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.reading.load import load_recipe
 from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train

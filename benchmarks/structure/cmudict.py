@@ -26,7 +26,7 @@ from benchmarks.shared.cells import Cell, known_by_part, make_parser, measure_ce
 from benchmarks.shared.detailed_results import Detailed, save
 
 from heedful.base.errors import UserError
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.runs.training_run import train

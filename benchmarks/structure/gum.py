@@ -35,7 +35,7 @@ from benchmarks.shared import cells
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 
 from heedful.base.trees import Tree
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.corpora.containers import PlainText, Trees
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.documents import read_documents

@@ -34,7 +34,7 @@ from benchmarks.shared import cells
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 from benchmarks.structure.tree_columns import write_columns
 
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.corpora.containers import Conll
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.tagged import read_tagged

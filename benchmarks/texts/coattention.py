@@ -34,7 +34,7 @@ from benchmarks.texts.caption_pairs import ROWS, Caption, read_captions, write_p
 from numpy.typing import NDArray
 
 from heedful.base.files import read_json, write_json
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.corpora.containers import Builtin
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.pairs import read_pairs

@@ -36,7 +36,7 @@ from typing import Any
 from benchmarks.shared.cells import Cell, known_by_part, make_parser, measure_cells, run_program
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.texts import read_texts
 from heedful.metrics.recorded_results import machine

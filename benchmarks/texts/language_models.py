@@ -23,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.reading.load import load_recipe
 from heedful.metrics.recorded_results import RESULTS, machine
 from heedful.runs.training_run import train

@@ -23,7 +23,7 @@ from typing import Any, Final
 from benchmarks.shared.cells import Cell, known_by_part, make_parser, measure_cells, run_program, show
 from benchmarks.shared.detailed_results import Detailed, save
 
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.reading.load import load_recipe
 from heedful.runs.training_run import train
 from heedful.tasks.evaluate import evaluate

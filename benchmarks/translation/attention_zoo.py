@@ -41,7 +41,7 @@ from benchmarks.translation.attention_cells import CELLS, FULL, OWN, Budget
 
 from heedful.base.errors import HeedfulError
 from heedful.base.files import read_json, remove_folder, write_json
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.reading.load import recipe_to_json
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.pairs import read_pairs

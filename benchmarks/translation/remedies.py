@@ -31,7 +31,7 @@ import numpy as np
 from benchmarks.shared import cells
 from benchmarks.shared.detailed_results import Detailed, recorded, save
 
-from heedful.cli.reports.scores import describe_training
+from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipe
 from heedful.metrics.recorded_results import machine

@@ -18,7 +18,7 @@ import heedful
 from heedful.base.errors import UserError
 from heedful.base.trees import read_tree
 from heedful.cli.main import run
-from heedful.cli.reports.comparison import text_of
+from heedful.cli.verbs.compare import text_of
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.tasks import TASKS
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -82,7 +82,8 @@ def command(
     traced: CellTrace | AttentionTrace
     if chosen == "cell":
         traced = cell = trace_cell(loaded.network, explain, layer - 1, direction)
-        lines, page = partial(show_cell, cell, components), partial(cell_page, cell, name, text, components)
+        lines = partial(show_cell, cell, components)
+        page = partial(cell_page, cell, name, text, components)
     else:
         traced = trace = trace_attention(loaded.network, explain, chosen, layer - 1, head - 1)
         count = len(trace.queries)
@@ -92,10 +93,8 @@ def command(
                 f"{count}."
             )
         row = query - 1 if query is not None else 0 if trace.queries[0] == CLASS else count - 1
-        lines, page = (
-            partial(show_attention, trace, row, components),
-            partial(attention_page, trace, name, text, row, components),
-        )
+        lines = partial(show_attention, trace, row, components)
+        page = partial(attention_page, trace, name, text, row, components)
     if as_json:
         write_result(traced.to_json(), output)
     elif output is not None:

@@ -52,12 +52,12 @@ def command(
         raise UserError(f"--out: the name of the folder {str(run)!a} is not UTF-8: choose another.")
     with StopRequest():  # torch takes seconds to import
         with messages.busy("loading PyTorch"):
-            from heedful.cli.reports.doctor import tell_warnings
+            from heedful.doctor.at_start import warnings_at_start
             from heedful.runs.training_run import recipe_of_run, train
 
         resolved = recipe_of_run(run, resolved, resume)
-        if not resume:
-            tell_warnings(resolved, recipe)
+        for line in warnings_at_start(resolved, recipe) if not resume else ():
+            messages.warn(line)
         train(resolved, run, resume=resume, console=_console())
 
 

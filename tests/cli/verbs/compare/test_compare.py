@@ -13,7 +13,7 @@ import pytest
 import sacrebleu
 
 from heedful.cli.main import run
-from heedful.cli.reports.comparison import statement
+from heedful.cli.verbs.compare import statement
 from heedful.lab.compare import System, compare
 from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.tasks.translate.model import Translator

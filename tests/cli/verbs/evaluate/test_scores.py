@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from heedful.cli.reports.scores import CorpusResult, ModelResult, as_text
+from heedful.cli.verbs.evaluate import CorpusResult, ModelResult, as_text
 from heedful.tasks.translate.model import Translator
 
 

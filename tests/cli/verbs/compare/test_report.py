@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from heedful.cli.reports.comparison import statement, text_of
+from heedful.cli.verbs.compare import statement, text_of
 from heedful.lab.compare import Comparison, System, compare
 from heedful.metrics.significance import Bootstrap, Welch
 
