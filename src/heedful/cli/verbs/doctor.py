@@ -57,9 +57,8 @@ def command(
     else:
         start = read_start(resolved) if resolved.train.start_from else None
         forecast = None if quick else partial(dry_run, console=Console(quiet=True))
-        report = found = examine(
-            start.recipe if start else resolved, forecast, _say, start.vocabularies if start else None
-        )
+        known, vocabularies = (start.recipe, start.vocabularies) if start else (resolved, None)
+        report = found = examine(known, forecast, _say, vocabularies)
         text = text_of(found)
     write_result(asdict(report) if json_ else text, output)
     severities = [finding.severity for finding in report.findings]

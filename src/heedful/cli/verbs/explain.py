@@ -137,7 +137,7 @@ def command(
         loaded: Any = load(model, "cpu" if heads else device)
     asked = {"question": question, "target": target, "to": to, "top": top, "gradients": gradients, "search": search}
 
-    def explain() -> list[Explanation]:
+    def explain() -> "list[Explanation]":
         """Explain each text or image, and again with other words if there are any."""
         after = [explain_line(loaded, line, where, **asked, swapped=swapped or None) for line, where in lines]
         return [one for each in after for one in (each.before, each) if one is not None]
