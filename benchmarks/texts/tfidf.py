@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from heedful.tasks.classify.baseline import ClassLoss
-from heedful.tasks.shared.linear.regression import Features, minimise_with
+from heedful.tasks.shared.pooled.sparse_regression import Features, minimise_with
 
 _WORD: Final = re.compile(r"(?u)\b\w\w+\b")
 STRENGTHS: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # scikit-learn's C

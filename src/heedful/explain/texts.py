@@ -41,12 +41,6 @@ def explain_reading(captured: Capture) -> tuple[AttentionWeights, ...]:
     )
 
 
-def only_used(sequences: dict[str, TokenSequence], attentions: Sequence[AttentionWeights]) -> dict[str, TokenSequence]:
-    """Return the sequences along which there are weights, and the text."""
-    used = {"text", *(one.queries for one in attentions), *(one.keys for one in attentions)}
-    return {name: one for name, one in sequences.items() if name in used}
-
-
 def refuse_blank(text: str) -> None:
     """Refuse a text in which there is nothing to explain."""
     if not text.strip():

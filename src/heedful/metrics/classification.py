@@ -37,7 +37,7 @@ class ClassificationResult:
         """The number of texts."""
         return len(self.true)
 
-    def named(self) -> tuple[list[Any], list[Any]]:
+    def outputs(self) -> tuple[list[Any], list[Any]]:
         """Return the predicted and the true classes by name: a label per text, or a tuple if there can be several."""
         said, true = (
             [tuple(label for label, mark in zip(self.labels, row, strict=True) if mark) for row in marks.tolist()]

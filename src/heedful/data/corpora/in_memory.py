@@ -107,8 +107,8 @@ def read_rows(data: object, rules: TaskRules, name: str, several: bool = False) 
 
 
 def labels_of_row(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the labels of a checked row."""
-    label = row["label"]
+    """Return the labels of a checked row; none where it has a number instead."""
+    label = row.get("label", [])
     return tuple(label) if isinstance(label, list) else (label,)
 
 

@@ -25,6 +25,11 @@ class Text:
     number: float | None = None
 
     @property
+    def sides(self) -> tuple[str, ...]:
+        """The text, or the two of a pair."""
+        return (self.text,) if self.second is None else (self.text, self.second)
+
+    @property
     def blank(self) -> bool:
         """Whether there is nothing to read."""
         return not self.text.strip() or (self.second is not None and not self.second.strip())

@@ -7,26 +7,23 @@ from typing import Any
 
 from heedful.base.errors import counted
 from heedful.data.corpora.questions import Question
-from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
 from heedful.tasks.answer.answer import Answer
 from heedful.tasks.answer.metrics import METRICS, AnswerResult
-from heedful.tasks.shared.evaluation import Evaluation
+from heedful.tasks.shared.evaluation import Item, ItemEvaluation
 
 
-@dataclass(frozen=True, eq=False)
-class AnswerEvaluation(Evaluation):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AnswerEvaluation(ItemEvaluation):
     """Scores of a reader on questions, and its answers."""
+
+    metrics = METRICS
+    lengths_of = "text"
 
     questions: tuple[Question, ...]
     found: tuple[Answer, ...]
     result: AnswerResult
+    noun: str = "question"
     windows: int
-    seconds: float  # time to answer
-
-    @property
-    def loss(self) -> float:
-        """-log P of the true start and end, mean over windows."""
-        return self.result.loss
 
     def outputs_and_references(self) -> tuple[Sequence[Any], Sequence[Any]]:
         """Return the answers found, and the lists of acceptable answers."""
@@ -37,30 +34,15 @@ class AnswerEvaluation(Evaluation):
         """Number of questions answered per second."""
         return len(self.questions) / self.seconds
 
-    def task_scores(self) -> list[Score]:
-        """Return exact match, F1 and loss."""
-        return scores_of(METRICS, self.result)
-
-    def item_scores(self) -> ItemScores:
-        """Return what each question adds to the scores."""
-        return ItemScores(
-            "question",
-            self.questions,
-            item_scores_of(METRICS, self.result),
-            [
-                (asked.question, " | ".join(asked.answers), one.text)
-                for one, asked in zip(self.found, self.questions, strict=True)
-            ],
-            [len(asked.text.split()) for asked in self.questions],
-            "text",
-        )
+    def items(self) -> Iterator[Item]:
+        """Yield the questions with their answers."""
+        for asked, found in zip(self.questions, self.found, strict=True):
+            yield Item(asked, asked.question, " | ".join(asked.answers), found.text, len(asked.text.split()))
 
     def remarks(self) -> list[str]:
         """Return the time taken, and the scores of questions with and without an answer where there are both."""
-        speed = f"{self.questions_per_second:,.0f} questions/s"
-        number = counted(self.result.questions, "question")
-        lines = [f"{number}, {counted(self.windows, 'window')} in {self.seconds:.1f} s, {speed}"]
-        return [*lines, *self._parts()]
+        read = f"{counted(self.result.questions, 'question')}, {counted(self.windows, 'window')}"
+        return [self.timing(read, len(self.questions), "question"), *self._parts()]
 
     def _parts(self) -> Iterator[str]:
         result = self.result

@@ -177,7 +177,9 @@ class Reader(Embeds[SpanReader]):
             readings += read
         seconds, windows = time.perf_counter() - began, sum(reading.windows for reading in readings)
         result = compare_answers([answer.text for answer in found], rows, readings)
-        return AnswerEvaluation(tuple(rows), tuple(found), result, windows, seconds)
+        return AnswerEvaluation(
+            questions=tuple(rows), found=tuple(found), result=result, windows=windows, seconds=seconds
+        )
 
     def read(
         self,

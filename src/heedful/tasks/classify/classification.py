@@ -91,3 +91,24 @@ def decide_classes(scores_BC: Float[Tensor, "B C"], several: bool) -> NDArray[np
     said = np.zeros(tuple(scores_BC.shape), np.bool_)
     said[np.arange(len(said)), scores_BC.argmax(dim=1).numpy()] = True
     return said
+
+
+@dataclass(frozen=True)
+class ClassLoss:
+    """-log P of the true classes: of one class, or of each of several by itself."""
+
+    several: bool
+
+    def value(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> float:
+        """Return the mean loss of rows."""
+        return class_loss(scores_BC, true_BC.bool().numpy(), self.several)
+
+    def slopes(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> Float[Tensor, "B C"]:
+        """Return the gradient of each row's loss."""
+        return class_probabilities(scores_BC, self.several) - true_BC
+
+    def right(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> float | None:
+        """Return the share of rows whose class is right; with several classes, the loss decides."""
+        if self.several:
+            return None
+        return float((decide_classes(scores_BC, self.several) == true_BC.bool().numpy()).all(axis=1).mean())

@@ -12,27 +12,21 @@ from heedful.base.errors import counted
 from heedful.data.corpora.images import ImageQuestion, LabelledImage
 from heedful.data.corpora.texts import Text
 from heedful.metrics.classification import ClassificationResult
-from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
 from heedful.tasks.classify.classification import Classification
 from heedful.tasks.classify.metrics import METRICS
-from heedful.tasks.shared.evaluation import Evaluation
+from heedful.tasks.shared.evaluation import Item, ItemEvaluation
 
 _WIDEST: Final = 10  # maximum classes of a full matrix; with more, this number of most frequent mistakes is shown
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ClassScores(Evaluation):
+class ClassScores(ItemEvaluation):
     """Scores of a classifier, and its classifications; subclasses hold what was classified."""
+
+    metrics = METRICS
 
     found: tuple[Classification, ...]
     result: ClassificationResult
-    blank: int = 0  # number of blank texts, which were left out
-    seconds: float  # time to classify
-
-    @property
-    def loss(self) -> float:
-        """-log P of the true labels, mean over all that is classified."""
-        return self.result.loss
 
     @property
     def per_second(self) -> float:
@@ -43,43 +37,20 @@ class ClassScores(Evaluation):
     def rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
         """Yield the true labels of each input, and what shows it in columns."""
 
-    def task_scores(self) -> list[Score]:
-        """Return accuracy with its interval, F1 and loss."""
-        return scores_of(METRICS, self.result)
-
-    def outputs_and_references(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the predicted and the true labels: one per input, or tuples if there can be several."""
-        return self.result.named()
-
-    def item_scores(self) -> ItemScores:
-        """Return what each input adds to the scores."""
-        rows = list(self.rows())
-        return ItemScores(
-            self.result.noun,
-            [(line, tuple(sorted(labels))) for line, (labels, _) in zip(self.lines(), rows, strict=True)],
-            item_scores_of(METRICS, self.result),
-            [
-                (" ".join(shown), ", ".join(labels), ", ".join(found.labels))
-                for (labels, shown), found in zip(rows, self.found, strict=True)
-            ],
-            *self.lengths(),
-        )
-
     def lines(self) -> Iterator[int]:
         """Yield the number of each input in its corpus, as far as it is known."""
         return iter(range(len(self.found)))
 
-    def lengths(self) -> tuple[Sequence[int], str]:
-        """Return the number of words of each input, and what has them; none where inputs do not consist of words."""
-        return (), ""
+    def items(self) -> Iterator[Item]:
+        """Yield the inputs with their labels."""
+        for line, (labels, shown), found in zip(self.lines(), self.rows(), self.found, strict=True):
+            known, said, length = (line, tuple(sorted(labels))), ", ".join(found.labels), len(" ".join(shown).split())
+            yield Item(known, " ".join(shown), ", ".join(labels), said, length)
 
     def remarks(self) -> list[str]:
         """Return the time taken, and tables of scores per class and of confusions."""
-        noun = self.result.noun
-        blank = f", {counted(self.blank, 'blank one')} left out" if self.blank else ""
-        speed = f"{self.per_second:,.0f} {noun}s/s"
         return [
-            f"{counted(self.result.texts, noun)} in {self.seconds:.1f} s{blank}, {speed}",
+            self.timing(counted(self.result.texts, self.noun), self.result.texts, self.noun),
             "",
             *class_table(self.result),
             *([] if self.result.several else ["", *confusion_table(self.result)]),
@@ -87,7 +58,7 @@ class ClassScores(Evaluation):
 
     def facts(self) -> dict[str, object]:
         """Return sizes, the scores of each class, confusions and times."""
-        result, nouns = self.result, f"{self.result.noun}s"
+        result, nouns = self.result, f"{self.noun}s"
         confusion = {} if result.several else {"confusion": result.confusion.tolist()}  # rows: true; columns: predicted
         return {
             "accuracy_interval": result.accuracy_interval,
@@ -123,6 +94,8 @@ class ClassScores(Evaluation):
 class ClassEvaluation(ClassScores):
     """Scores of a classifier on texts, and its classifications."""
 
+    lengths_of = "text"
+
     texts: tuple[Text, ...]  # texts as read, with the true labels; none is blank
 
     @property
@@ -134,14 +107,9 @@ class ClassEvaluation(ClassScores):
         """Yield the line of each text in its file; 0 where there is no file."""
         return (text.line for text in self.texts)
 
-    def lengths(self) -> tuple[Sequence[int], str]:
-        """Return the number of words of each text or pair, separated by spaces."""
-        return [len(f"{text.text} {text.second or ''}".split()) for text in self.texts], "text"
-
     def rows(self) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
         """Yield the true labels of each text, and the text, or the two of a pair."""
-        for text in self.texts:
-            yield text.labels, [text.text, *([] if text.second is None else [text.second])]
+        return ((text.labels, text.sides) for text in self.texts)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -1,59 +1,50 @@
 """Trained classifiers of images, and of questions about images by their answers."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from os import PathLike
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 import numpy as np
 from PIL import Image
 
 from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
-from heedful.config.model.images import ImageAnswererModel
-from heedful.config.model.pooled import ImageClassifierModel
+from heedful.base.options import show_options
+from heedful.data.batches.images import ImageQuestionCollator
 from heedful.data.corpora.images import AnyImage, AskedImage, LabelledImage, is_one_image, make_image_question
-from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.image_questions import asked_streams
 from heedful.data.prepare.images import class_numbers
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.explain.explanation import Explanation
-from heedful.metrics.own_metrics import GivenMetrics, check_metrics
-from heedful.models.bundle import Bundle, NetworkType
+from heedful.explain.capture import Capture
+from heedful.explain.explanation import AttentionWeights, Explanation, TokenSequence
+from heedful.models.bundle import Bundle
 from heedful.models.images import ImageAnswerer as AnswererNetwork
 from heedful.models.networks import Classifier
-from heedful.tasks.classify.classification import BLANK, Classification, ImageAnswer, image_answers
+from heedful.tasks.classify.classification import Classification, ImageAnswer, image_answers
 from heedful.tasks.classify.evaluation import ImageAnswerEvaluation, ImageEvaluation
-from heedful.tasks.classify.explaining import explain_image, explain_image_answer
 from heedful.tasks.classify.model import AnyClassifier
 from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY_IMAGES
-from heedful.tasks.shared.inputs import ImageInputs, image_collator, question_collator
+from heedful.tasks.shared.loaded_model import EvaluateOptions
 from heedful.tasks.shared.old_names import takes_old_names
-from heedful.tasks.shared.streaming import answer_stream, empty_answer
-
-_CHUNK = 256  # images, or questions, that are in memory at once
-
-
-class AnyImageClassifier(AnyClassifier[NetworkType]):
-    """A trained model that chooses classes for what it sees."""
-
-    def __init__(self, bundle: Bundle[NetworkType]) -> None:
-        super().__init__(bundle)
-        table = bundle.recipe.model
-        assert isinstance(table, ImageClassifierModel | ImageAnswererModel), f"{table.family} reads no images"
-        self._inputs = ImageInputs(table.encoder, bundle.recipe.data.images)
+from heedful.tasks.shared.pooled.explaining import explain_output
+from heedful.tasks.shared.pooled.models import IMAGES, PooledImageModel, ReadsImages
+from heedful.tasks.shared.pooled.network_outputs import image_collator
+from heedful.tasks.shared.streaming import answer_stream
 
 
 @takes_old_names
-class ImageClassifier(AnyImageClassifier[Classifier]):
+class ImageClassifier(
+    AnyClassifier[Classifier, ImageEvaluation], PooledImageModel[Classifier, ImageEvaluation, Classification]
+):
     """A trained classifier of images with its recipe.
 
     It runs on the device and in the precision that `load` chose. Images are read as in training: in gray or colour,
     and resized if the recipe says so.
     """
 
-    _rules, _network = CLASSIFY_IMAGES, Classifier
+    _rules, _network, _evaluation_type = CLASSIFY_IMAGES, Classifier, ImageEvaluation
     _noun = "image"
 
     @overload
@@ -73,99 +64,38 @@ class ImageClassifier(AnyImageClassifier[Classifier]):
             return self.classify([images])[0]  # type: ignore[list-item]
         return list(self.stream(images))  # type: ignore[arg-type]
 
-    def stream(
-        self, images: Iterable[AnyImage], *, refused: Callable[[UserError], None] | None = None
-    ) -> Iterator[Classification]:
-        """Classify an endless or a very large number of images, some at a time, in order.
-
-        `refused` is called with the error of an image that cannot be read, which then has an empty classification;
-        without it the error is raised.
-        """
-        given = enumerate(check_several(images, "images"), start=1)
-        read = (self._inputs.image(image, f"image {number:,}") for number, image in given)
-        return self.stream_images(read, refused=refused)
-
-    def stream_images(
-        self, images: Iterable[LabelledImage], *, refused: Callable[[UserError], None] | None = None
-    ) -> Iterator[Classification]:
-        """Classify a stream of images that are read when their turn comes; `refused` as in `stream`."""
-
-        def classified(part: Sequence[LabelledImage], first: int) -> list[Classification]:
-            return self.classified(self.scores(part))
-
-        return answer_stream(images, classified, chunk=_CHUNK, refused=empty_answer(refused, BLANK))
-
+    @show_options(EvaluateOptions)
     def evaluate(
-        self,
-        data: Iterable[tuple[AnyImage, str | int | Sequence[str]]],
-        *,
-        name: str = "data",
-        progress: Callable[[int], None] = lambda ready: None,
-        metrics: GivenMetrics | None = None,
+        self, data: Iterable[tuple[AnyImage, str | int | Sequence[str]]], **options: Unpack[EvaluateOptions]
     ) -> ImageEvaluation:
         """Classify images and compare with their labels: accuracy, F1, and which classes are confused.
 
         `data` are pairs of an image, as `classify` takes it, and its label, or a list of labels if the model has
-        several. `name` is their name in messages; `progress` is called with the number of images finished since the
-        last call. `metrics` are functions of your own by name, which get the predicted and the true labels: see
-        `heedful.Metric`.
+        several.
         """
-        own = check_metrics(metrics, self.recipe.rules)
-        images = [self._labelled(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
-        return self.evaluate_rows(images, name=name, progress=progress).with_metrics(own)
+        return self._evaluate(data, **options)
 
-    def evaluate_rows(
-        self,
-        rows: Sequence[LabelledImage],
-        *,
-        name: str = "images",
-        progress: Callable[[int], None] = lambda ready: None,
-    ) -> ImageEvaluation:
-        """Classify images and compare with their labels."""
-        if not rows:
-            raise UserError(f"{name} has no image to classify.")
-        classes = class_numbers(rows, self.labels, name)
-        return ImageEvaluation(images=tuple(rows), **self._evaluated(rows, classes, progress))
+    def _truth(self, rows: Sequence[LabelledImage], name: str) -> Sequence[Sequence[int]]:
+        return class_numbers(rows, self.labels, name)
 
-    def explain(self, image: AnyImage, *, gradients: bool = False, name: str = "") -> Explanation:
-        """Return the attention between the patches of an image, and the probability of every class.
-
-        With `gradients`, also return how much each patch would change the most likely class. `name` is what the
-        explanation calls the image, by default its path.
-        """
-        read = self._inputs.image(image, "`image`")
-        flag = check_flag("gradients", gradients)
-        return explain_image(self, self._inputs.explained(read), name or read.where, flag)
-
-    def store(self, rows: Sequence[LabelledImage]) -> TokenStore:
-        """Decode images as in training."""
-        return self._inputs.store(rows)
-
-    def _collator(self) -> Collator[Any]:
-        return image_collator(self._inputs.encoder, len(self.labels) if self.several else 0)
-
-    def _labelled(self, row: object, where: str) -> LabelledImage:
-        if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2:
-            raise UserError(f"{where} must be an image and its label.")
-        image = self._inputs.image(row[0], where)
-        several = self.several and isinstance(row[1], Sequence) and not isinstance(row[1], str | bytes)
-        labels = row[1] if several else [row[1]]
+    def _known(self, said: Any, where: str) -> dict[str, Any]:
+        several = self.several and isinstance(said, Sequence) and not isinstance(said, str | bytes)
         names = [
             str(label) if isinstance(label, int | np.integer) else check_text(label, f"{where}: the label")
-            for label in labels
+            for label in (said if several else [said])
         ]
-        return LabelledImage(image.source, tuple(dict.fromkeys(names)), image.where)
+        return {"labels": tuple(dict.fromkeys(names))}
 
 
 @takes_old_names
-class ImageAnswerer(AnyImageClassifier[AnswererNetwork]):
+class ImageAnswerer(AnyClassifier[AnswererNetwork, ImageAnswerEvaluation], ReadsImages[AnswererNetwork]):
     """A trained model that answers questions about images, with its recipe, its tokenizer and its answers.
 
     It runs on the device and in the precision that `load` chose. Its answers are those that occur in its training data.
     """
 
-    _rules, _network = ANSWER_IMAGES, AnswererNetwork
-    _noun, _classes, _chunk = "question", "answers", _CHUNK
+    _rules, _network, _evaluation_type = ANSWER_IMAGES, AnswererNetwork, ImageAnswerEvaluation
+    _noun, _classes, _chunk, _does = "question", "answers", IMAGES, "answer"
 
     def __init__(self, bundle: Bundle[AnswererNetwork]) -> None:
         super().__init__(bundle)
@@ -192,19 +122,17 @@ class ImageAnswerer(AnyImageClassifier[AnswererNetwork]):
             if not is_one_image(images):
                 raise UserError("`questions` is one question, so `images` must be one image.")
             asked = make_image_question(check_text(questions, "`questions`"), where="`answer`")
-            return self._answered([AskedImage(self._inputs.image(images, "`images`"), (asked,))])[0]
+            return self._answered([AskedImage(self._image(images, "`images`"), (asked,))])[0]
         several = [
             make_image_question(question, where=f"questions, line {number:,}")
             for number, question in enumerate(check_texts(questions, "questions"), start=1)
         ]
         if is_one_image(images):
-            return (
-                self._answered([AskedImage(self._inputs.image(images, "`images`"), tuple(several))]) if several else []
-            )
+            return self._answered([AskedImage(self._image(images, "`images`"), tuple(several))]) if several else []
         about = list(check_several(images, "images"))
         check_one_each(len(several), "question", len(about), "image")
         rows = (
-            AskedImage(self._inputs.image(image, f"image {number:,}"), (question,))
+            AskedImage(self._image(image, f"image {number:,}"), (question,))
             for number, (question, image) in enumerate(zip(several, about, strict=True), start=1)
         )
         return [found for found in self.stream_asked(rows) if found is not None]
@@ -213,7 +141,7 @@ class ImageAnswerer(AnyImageClassifier[AnswererNetwork]):
         self,
         asked: Iterable[AskedImage | None],
         *,
-        chunk: int = _CHUNK,
+        chunk: int = IMAGES,
         ready: Callable[[], bool] = lambda: True,
     ) -> Iterator[ImageAnswer | None]:
         """Answer a stream of questions, one per image, in order, `chunk` of them at a time; None stays None.
@@ -228,39 +156,18 @@ class ImageAnswerer(AnyImageClassifier[AnswererNetwork]):
 
         return answer_stream(asked, answered, chunk=chunk, ready=ready)
 
+    @show_options(EvaluateOptions)
     def evaluate(
         self,
         data: Iterable[tuple[AnyImage, str, str] | tuple[AnyImage, str, str, str]],
-        *,
-        name: str = "data",
-        progress: Callable[[int], None] = lambda ready: None,
-        metrics: GivenMetrics | None = None,
+        **options: Unpack[EvaluateOptions],
     ) -> ImageAnswerEvaluation:
         """Answer questions and compare with their answers: accuracy, and F1 over answers.
 
         `data` are tuples of an image, as `answer` takes it, a question and its answer; a fourth value may be the kind
-        of the question. `name` is their name in messages; `progress` is called with the number of questions finished
-        since the last call. `metrics` are functions of your own by name, which get the answers found and the true ones:
-        see `heedful.Metric`.
+        of the question.
         """
-        own = check_metrics(metrics, self.recipe.rules)
-        asked = [self._row(row, f"{name}, row {number:,}") for number, row in enumerate(data, start=1)]
-        return self.evaluate_rows(asked, name=name, progress=progress).with_metrics(own)
-
-    def evaluate_rows(
-        self, rows: Sequence[AskedImage], *, name: str = "data", progress: Callable[[int], None] = lambda ready: None
-    ) -> ImageAnswerEvaluation:
-        """Answer questions about images and compare with their answers; one that training never has is wrong."""
-        questions = tuple(question for each in rows for question in each.questions)
-        if not questions:
-            raise UserError(f"{name} has no question to answer.")
-        known = {answer: [number] for number, answer in enumerate(self.answers)}
-        classes = [known.get(question.answer, []) for question in questions]
-        return ImageAnswerEvaluation(
-            questions=questions,
-            images=tuple(each.image.where for each in rows for _ in each.questions),
-            **self._evaluated(rows, classes, progress),
-        )
+        return self._evaluate(data, **options)
 
     def explain(self, image: AnyImage, question: str, *, gradients: bool = False, name: str = "") -> Explanation:
         """Return how the model read a question and an image together, and the probability of every answer.
@@ -271,22 +178,27 @@ class ImageAnswerer(AnyImageClassifier[AnswererNetwork]):
         """
         asked = make_image_question(check_text(question, "`question`"), where="`question`")
         self._form.check_text(question, "`question`")
-        read = self._inputs.image(image, "`image`")
-        batch = self._collator().batch([self.store([AskedImage(read, (asked,))])], np.arange(1)).to(self.device)
+        read = self._image(image, "`image`")
+        inputs, seen = self._inputs(AskedImage(read, (asked,))), self._explained(read)
+        named = {
+            "patches": TokenSequence.named(seen.names()),
+            "text": TokenSequence.of(self.vocabularies["text"], inputs.questions.values.tolist()),
+            "vectors": TokenSequence.named(["answer"]),
+        }
         flag = check_flag("gradients", gradients)
-        return explain_image_answer(
-            self, self._inputs.explained(read), name or read.where, batch.inputs, question, flag
+        return explain_output(
+            self, name or read.where, inputs, named, _looking, self._output, flag, image=seen, question=question
         )
 
     def store(self, rows: Sequence[AskedImage]) -> TokenStore:
         """Decode images and tokenize the questions about them, as in training."""
-        decoded, questions = self._inputs.decode([each.image for each in rows]), [each.questions for each in rows]
+        decoded, questions = self._decode([each.image for each in rows]), [each.questions for each in rows]
         return TokenStore(asked_streams(decoded, questions, self.vocabularies["text"], self._form))
 
-    def _collator(self) -> Collator[Any]:
-        return question_collator(self._inputs.encoder, self.recipe.data.max_length, len(self.answers))
+    def _collator(self) -> ImageQuestionCollator:
+        return ImageQuestionCollator(image_collator(self._encoder), self.recipe.data.max_length, len(self.answers))
 
-    def _questions(self, store: TokenStore) -> Indices:
+    def _counts(self, store: TokenStore) -> Indices:
         return store.lengths("lengths")
 
     def _answered(self, asked: Sequence[AskedImage]) -> list[ImageAnswer]:
@@ -295,11 +207,33 @@ class ImageAnswerer(AnyImageClassifier[AnswererNetwork]):
                 self._form.check_text(question.question, question.where)
         return image_answers(self.scores(asked), self.answers)
 
-    def _row(self, row: object, where: str) -> AskedImage:
-        if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) not in (3, 4):
-            raise UserError(f"{where} must be an image, a question and its answer.")
-        image, *texts = row
-        question, answer, *kind = (check_text(text, where) for text in texts)
-        return AskedImage(
-            self._inputs.image(image, where), (make_image_question(question, answer, "".join(kind), where),)
-        )
+    def _truth(self, rows: Sequence[AskedImage], name: str) -> Sequence[Sequence[int]]:
+        """Return the class of the answer to each question; an answer that training never has is no class."""
+        known = {answer: [number] for number, answer in enumerate(self.answers)}
+        return [known.get(question.answer, []) for each in rows for question in each.questions]
+
+    def _shown(self, rows: Sequence[AskedImage]) -> Mapping[str, Any]:
+        asked = [(question, each.image.where) for each in rows for question in each.questions]
+        return {"questions": tuple(one for one, _ in asked), "images": tuple(where for _, where in asked)}
+
+    def _rows(self, data: Iterable[Any], name: str) -> list[AskedImage]:
+        found = []
+        for number, row in enumerate(data, start=1):
+            where = f"{name}, row {number:,}"
+            if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) not in (3, 4):
+                raise UserError(f"{where} must be an image, a question and its answer.")
+            question, answer, *kind = (check_text(text, where) for text in row[1:])
+            asked = make_image_question(question, answer, "".join(kind), where)
+            found.append(AskedImage(self._image(row[0], where), (asked,)))
+        return found
+
+
+def _looking(captured: Capture) -> tuple[AttentionWeights, ...]:
+    """Return how a question and an image were read together."""
+    return (
+        *captured.explain("patches", "vectors", "patches"),
+        *captured.explain("words", "vectors", "text"),
+        *captured.explain("cross", "text", "patches"),
+        *captured.explain("question", "text", "text"),
+        *captured.explain("encoder", "patches", "patches"),
+    )

@@ -1,14 +1,13 @@
 """The tasks of classifiers: of texts, of images, and of questions about images by their answers."""
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.base.packed import Run
@@ -27,8 +26,7 @@ from heedful.data.corpora.formats.rows import labels_of
 from heedful.data.corpora.images import AskedImage, LabelledImage, read_asked_images, read_images
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, read_texts, text_of_line
-from heedful.data.epochs.loader import Collator, RowFeed
-from heedful.data.epochs.plan import Indices, spread
+from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.image_questions import prepare_image_questions
 from heedful.data.prepare.images import prepare_images
 from heedful.data.prepare.prepared import Prepared
@@ -36,14 +34,10 @@ from heedful.data.prepare.texts import prepare_texts
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.classification import ClassificationResult, mark_classes
-from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
-from heedful.models.networks import Classifier
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.nn.layers.ngrams import NgramBag
-from heedful.tasks.classify.baseline import Baseline, ClassLoss
 from heedful.tasks.classify.class_weights import class_weights, listed_classes
-from heedful.tasks.classify.classification import compare_classes
+from heedful.tasks.classify.classification import ClassLoss, compare_classes
 from heedful.tasks.classify.image_models import ImageAnswerer, ImageClassifier
 from heedful.tasks.classify.metrics import METRICS
 from heedful.tasks.classify.model import TextClassifier
@@ -55,74 +49,41 @@ from heedful.tasks.classify.objective import (
     move_asked_images,
 )
 from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY, CLASSIFY_IMAGES
-from heedful.tasks.shared.inputs import image_collator, outputs_of_rows, question_collator, text_collator
-from heedful.tasks.shared.linear.first_weights import set_first_weights
-from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, pooled_shape
-from heedful.tasks.shared.task import Task
-from heedful.tasks.shared.validation import Asked, Validated
+from heedful.tasks.shared.pooled.network_outputs import image_collator, text_collator
+from heedful.tasks.shared.pooled.tasks import PooledTask, PooledTextTask
 
 
-class AnyClassifyTask(Task):
+class AnyClassifyTask(PooledTask):
     """Chooses classes; subclasses know of what."""
 
+    metrics = METRICS
     doing = "classifying"
     noun = "text"  # what has classes
     called = "classes"  # what they are called
 
-    @abstractmethod
-    def collator(self, recipe: Recipe, classes: int) -> Collator[Any]:
-        """Return the collator that makes the model's input; `classes` is the number of all classes."""
-
-    def validate(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Validated:
-        """Classify rows of the validation corpora, and compare with their classes."""
-        result = self.evaluate_stores(bundle, prepared.valid, asked)
-        return Validated(validation_scores(METRICS, result), *(result.named() if asked.outputs else ((), ())))
-
-    def evaluate_stores(
-        self,
-        bundle: Bundle[Any],
-        stores: Sequence[TokenStore],
-        asked: Asked = Asked(),  # noqa: B008 - it never changes
+    def compare(
+        self, bundle: Bundle[Any], outputs_BC: Tensor, stores: Sequence[TokenStore], rows: Indices
     ) -> ClassificationResult:
-        """Return a model's predictions for rows of stores next to the true classes.
-
-        Of more rows than asked for, that number at equal distances is evaluated: a file may be sorted by its labels.
-        """
-        recipe, labels, count = bundle.recipe, bundle.vocabularies.labels, sum(map(len, stores))
-        rows = spread(asked.most or count, count)
-        classes, tokens = self.classes(stores, rows, len(labels)), recipe.data.batch_tokens
-        with asked.show("validating", len(classes)) as advance:
-            scores_BC = outputs_of_rows(
-                bundle.model,
-                self.collator(recipe, len(labels)),
-                stores,
-                rows,
-                tokens,
-                self.questions(stores, rows),
-                advance,
-            )
-        return compare_classes(scores_BC, classes, labels, _several(recipe), self.noun)
+        """Return the classes of rows of stores by their scores, next to the true ones."""
+        labels = bundle.vocabularies.labels
+        classes = self.classes(stores, rows, len(labels))
+        return compare_classes(outputs_BC, classes, labels, _several(bundle.recipe), self.noun)
 
     def classes(self, stores: Sequence[TokenStore], rows: Indices, known: int) -> list[list[int]]:
-        """Return the true classes of rows of stores."""
+        """Return the true classes of rows of stores; `known` is the number of all classes."""
         values, lengths = gather(stores, "label", rows)
         return [part.tolist() for part in np.split(values, np.cumsum(lengths)[:-1])]
-
-    def questions(self, stores: Sequence[TokenStore], rows: Indices) -> Indices | None:
-        """Return the number of questions of each row; None where a row is classified itself."""
-        return None
 
 
 def _several(recipe: Recipe) -> bool:
     return bool(getattr(recipe.model, "labels", "one") == "several")
 
 
-class ClassifyTask(AnyClassifyTask):
+class ClassifyTask(AnyClassifyTask, PooledTextTask):
     """Classifies texts."""
 
     rules: TaskRules = CLASSIFY
     model_type = TextClassifier
-    _baseline: Baseline | None = None  # of the data that was validated last
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary and given classes are kept."""
@@ -138,18 +99,6 @@ class ClassifyTask(AnyClassifyTask):
         say(listed_classes(prepared))
         return prepared
 
-    def set_weights(self, network: nn.Module, recipe: Recipe, prepared: Prepared) -> None:
-        """Begin a bag of n-grams with rarities and the solution of a regression, if the recipe says so."""
-        encoder = getattr(network, "encoder", None)
-        if isinstance(network, Classifier) and isinstance(encoder, NgramBag) and encoder.weights is not None:
-            collator = self.collator(recipe, len(prepared.vocabularies.labels))
-            classes = len(prepared.vocabularies.labels)
-
-            def aims(batch: Any) -> torch.Tensor:
-                return torch.from_numpy(mark_classes(batch.labels_of_rows(), classes)).float()
-
-            set_first_weights(network, encoder, collator, prepared.train, ClassLoss(_several(recipe)), aims)
-
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel | WithLanguageLoss:
         """Make the objective that training minimises."""
         several = _several(recipe)
@@ -161,30 +110,14 @@ class ClassifyTask(AnyClassifyTask):
         """Return the collator that makes the model's input from the recipe's texts."""
         return text_collator(model_of(recipe, ClassifierModel), recipe.data, classes if _several(recipe) else 0)
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
-        """Make the training batches. Which texts share a batch does not depend on the device."""
-        return RowFeed.of(recipe, prepared, self.collator(recipe, len(prepared.vocabularies.labels)), SHORTEST_TEXT)
+    def linear_loss(self, recipe: Recipe) -> ClassLoss:
+        """Return the loss of logistic regression."""
+        return ClassLoss(_several(recipe))
 
-    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
-        """Return the common shape of a GPU's batches if attention needs no padding."""
-        return pooled_shape(model_of(recipe, ClassifierModel), recipe.data, precision)
-
-    def baseline(
-        self, bundle: Bundle[Any], prepared: Prepared, asked: Asked, say: Callable[[str], None]
-    ) -> Mapping[str, float]:
-        """Return the scores of logistic regression on n-grams of the training texts, accuracy first."""
-        if not prepared.train:
-            return {}
-        if self._baseline is None or self._baseline.train is not prepared.train:
-            labels = prepared.vocabularies.labels
-            self._baseline = Baseline(prepared.train, prepared.valid, labels, _several(bundle.recipe))
-        scores = self._baseline.scores(asked.most, say, asked.metric)
-        return {"accuracy": scores["accuracy"], **scores}
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        name, argument = ("pairs.tsv", ', ["..."]') if recipe.data.paired else ("texts.txt", "")
-        return f"heedful classify {folder} < {name}", f'classify(["..."]{argument})'
+    def aims(self, vocabularies: Vocabularies, stores: Sequence[TokenStore], rows: Indices) -> Tensor:
+        """Mark the true classes of rows of stores."""
+        classes = len(vocabularies.labels)
+        return torch.from_numpy(mark_classes(self.classes(stores, rows, classes), classes)).float()
 
     def read_corpus(self, model: TextClassifier, corpus: AnyCorpus, folder: str) -> Iterable[Text]:
         """Read texts with labels, or texts from one file and labels from another."""
@@ -220,10 +153,6 @@ class AnyImageTask(AnyClassifyTask):
         say(listed_classes(prepared).replace("classes", self.called, 1))
         return prepared
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
-        """Make the training batches."""
-        return RowFeed.of(recipe, prepared, self.collator(recipe, len(prepared.vocabularies.labels)))
-
 
 class ClassifyImagesTask(AnyImageTask):
     """Classifies images."""
@@ -250,10 +179,6 @@ class ClassifyImagesTask(AnyImageTask):
             return None
         return StaticShape.rows(recipe.data.batch_tokens, Run(1, *size).tokens(encoder.patch, encoder.class_token))
 
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        return f"heedful classify {folder} photo.jpg", 'classify(["photo.jpg"])'
-
     def read_corpus(self, model: ImageClassifier, corpus: AnyCorpus, folder: str) -> Iterable[LabelledImage]:
         """Read images with labels."""
         return read_images(corpus, folder, model.several)
@@ -277,14 +202,15 @@ class AnswerImagesTask(AnyImageTask):
 
     def collator(self, recipe: Recipe, classes: int) -> ImageQuestionCollator:
         """Return the collator that makes the model's input."""
-        return question_collator(model_of(recipe, ImageAnswererModel).encoder, recipe.data.max_length, classes)
+        images = image_collator(model_of(recipe, ImageAnswererModel).encoder)
+        return ImageQuestionCollator(images, recipe.data.max_length, classes)
 
     def classes(self, stores: Sequence[TokenStore], rows: Indices, known: int) -> list[list[int]]:
         """Return the class of the answer to each question; none for one that training never has."""
         answers, _ = gather(stores, "label", rows)
         return [[answer] if answer < known else [] for answer in answers.tolist()]
 
-    def questions(self, stores: Sequence[TokenStore], rows: Indices) -> Indices:
+    def counts(self, stores: Sequence[TokenStore], rows: Indices) -> Indices:
         """Return the number of questions about each image."""
         return lengths_of(stores, "lengths", rows)
 

@@ -1,10 +1,9 @@
-"""The line that a regressor has to beat: ridge regression on n-grams of tokens, or on pixels.
+"""The line that a regressor of images has to beat: ridge regression on pixels.
 
 It is computed once per run, from the same training rows, in seconds. Nothing in it is drawn at random.
 """
 
-import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import torch
@@ -12,12 +11,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.data.batches.images import ImageCollator
-from heedful.data.batches.labelled import numbers_of
 from heedful.data.epochs.plan import Indices, spread
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.vocabularies import Scale
-from heedful.tasks.shared.linear.ngrams import fit_stores, ngrams_of_rows
-from heedful.tasks.shared.linear.regression import SquaredLoss
 
 _MOST_IMAGES: Final = 5_000  # of training: more of them are sampled at equal distances
 _SIDE: Final = 32  # pixels on each side, to which images are averaged
@@ -25,33 +20,19 @@ _PENALTIES: Final = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # shares of the mean square o
 _FOLDS: Final = 3
 
 
-def line_of_texts(
-    train: Sequence[TokenStore], valid: Sequence[TokenStore], rows: Indices, scale: Scale
-) -> tuple[list[float], str]:
-    """Return the numbers that ridge regression on n-grams predicts for rows of validation stores, and what it is."""
-    began = time.perf_counter()
-    model, sample = fit_stores(train, lambda known: _aims(train, known, scale), SquaredLoss())
-    scores_B1 = model.scores(ngrams_of_rows(valid, rows))
-    words = f"ridge regression on {sample} ({time.perf_counter() - began:.1f} s)"
-    return (scale.mean + scale.deviation * scores_B1[:, 0]).tolist(), words
+def ridge_on_pixels(
+    train: Sequence[TokenStore], valid: Sequence[TokenStore], rows: Indices, aims: Callable[[Indices], Tensor]
+) -> tuple[Tensor, str]:
+    """Return what ridge regression on pixels predicts for rows of validation stores, and of which images it is.
 
-
-def line_of_pixels(
-    train: Sequence[TokenStore], valid: Sequence[TokenStore], rows: Indices, scale: Scale
-) -> tuple[list[float], str]:
-    """Return the numbers that ridge regression on pixels predicts for rows of validation stores, and what it is."""
-    began, of = time.perf_counter(), sum(map(len, train))
+    `aims` returns what it should predict for rows of the training stores.
+    """
+    of = sum(map(len, train))
     known = spread(min(of, _MOST_IMAGES), of)
-    x, aims = _pixels(train, known), _aims(train, known, scale)
+    x = _pixels(train, known)
     mean = x.mean(0)
-    predicted = _ridge(x - mean, aims, _pixels(valid, rows) - mean)
-    sample = f"{len(known):,} of {of:,} training images" if len(known) < of else f"the {of:,} training images"
-    words = f"ridge regression on pixels of {sample} ({time.perf_counter() - began:.1f} s)"
-    return (scale.mean + scale.deviation * predicted[:, 0]).tolist(), words
-
-
-def _aims(stores: Sequence[TokenStore], rows: Indices, scale: Scale) -> Tensor:
-    return ((numbers_of(stores, rows, len(rows)) - scale.mean) / scale.deviation)[:, None].float()
+    predicted = _ridge(x - mean, aims(known), _pixels(valid, rows) - mean)
+    return predicted, f"{len(known):,} of {of:,} training images" if len(known) < of else f"the {of:,} training images"
 
 
 def _pixels(stores: Sequence[TokenStore], rows: Indices) -> Tensor:

@@ -27,6 +27,10 @@ class NumberResult:
         errors = np.abs(said - wanted) / deviation
         return cls(said, wanted, float((errors**2 if squared else errors).mean()))
 
+    def outputs(self) -> tuple[list[float], list[float]]:
+        """Return the predicted and the true numbers."""
+        return self.predicted.tolist(), self.true.tolist()
+
     @cached_property
     def errors(self) -> NDArray[np.float64]:
         """The difference of each prediction from the truth."""

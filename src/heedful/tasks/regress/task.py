@@ -1,13 +1,13 @@
 """The tasks of regressors: a number for a text, a pair of texts or an image."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
-from torch import nn
+from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
@@ -19,31 +19,26 @@ from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.labelled import LabelledBatch, numbers_of
 from heedful.data.corpora.images import LabelledImage, read_images
 from heedful.data.corpora.texts import Text, read_texts
-from heedful.data.epochs.loader import Collator, RowFeed
-from heedful.data.epochs.plan import Indices, spread
+from heedful.data.epochs.loader import Collator
+from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.images import image_store
 from heedful.data.prepare.prepared import Preparation, Prepared
 from heedful.data.prepare.streams import NumberStream
 from heedful.data.prepare.texts import TextKind, text_rows, texts_of
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
-from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import Regressor
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.nn.layers.ngrams import NgramBag
-from heedful.tasks.regress.baseline import line_of_pixels, line_of_texts
+from heedful.tasks.regress.baseline import ridge_on_pixels
 from heedful.tasks.regress.metrics import METRICS
 from heedful.tasks.regress.model import ImageRegressor, TextRegressor
 from heedful.tasks.regress.numbers import NumberResult
 from heedful.tasks.regress.objective import NumberError
 from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
-from heedful.tasks.shared.inputs import image_collator, outputs_of_rows, text_collator
-from heedful.tasks.shared.linear.first_weights import set_first_weights
-from heedful.tasks.shared.linear.regression import SquaredLoss
-from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, pooled_shape
-from heedful.tasks.shared.task import Task
-from heedful.tasks.shared.validation import Asked, Validated
+from heedful.tasks.shared.pooled.network_outputs import image_collator, text_collator
+from heedful.tasks.shared.pooled.sparse_regression import SquaredLoss
+from heedful.tasks.shared.pooled.tasks import PooledTask, PooledTextTask
 
 
 @dataclass(frozen=True)
@@ -66,69 +61,47 @@ class NumberCollator:
         return replace(made, labels=numbers_of(stores, indices, len(made.labels)))
 
 
-def true_numbers(stores: Sequence[TokenStore], rows: Indices) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Return the numbers of rows of stores."""
-    return numbers_of(stores, rows, len(rows)).double().numpy()
-
-
-class AnyRegressTask(Task):
+class AnyRegressTask(PooledTask):
     """Predicts numbers; subclasses know of what."""
 
+    metrics = METRICS
     doing = "predicting"
-    _line: tuple[Any, Mapping[str, float]] | None = None  # the training stores, and the scores of their line to beat
-
-    def collator(self, recipe: Recipe) -> Collator[Any]:
-        """Return the collator that makes the model's input."""
-        raise NotImplementedError
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> NumberError:
         """Make the objective that training minimises."""
-        assert prepared.vocabularies.scale is not None
         augmentation = Augmentation(**recipe.train.augmentation.model_dump()) if recipe.rules.images else None
-        return NumberError(prepared.vocabularies.scale.deviation, _squared(recipe), augmentation)
+        return NumberError(_scale(prepared.vocabularies).deviation, _squared(recipe), augmentation)
 
-    def validate(self, bundle: Bundle[Regressor], prepared: Prepared, asked: Asked) -> Validated:
-        """Predict the numbers of rows of the validation corpora, and compare with the true ones."""
-        count = sum(map(len, prepared.valid))
-        rows = spread(asked.most or count, count)
-        with asked.show("validating", len(rows)) as advance:
-            found = outputs_of_rows(
-                bundle.model,
-                self.collator(bundle.recipe),
-                prepared.valid,
-                rows,
-                bundle.recipe.data.batch_tokens,
-                advance=advance,
-            )
-        result = _compared(found[:, 0].tolist(), true_numbers(prepared.valid, rows), bundle)
-        return Validated(validation_scores(METRICS, result), result.predicted.tolist(), result.true.tolist())
+    def compare(
+        self, bundle: Bundle[Regressor], outputs_BC: Tensor, stores: Sequence[TokenStore], rows: Indices
+    ) -> NumberResult:
+        """Return the numbers predicted for rows of stores next to the true ones."""
+        true = numbers_of(stores, rows, len(rows)).double().tolist()
+        return NumberResult.of(outputs_BC[:, 0].tolist(), true, bundle.model.scale.deviation, _squared(bundle.recipe))
 
-    def baseline(
-        self, bundle: Bundle[Regressor], prepared: Prepared, asked: Asked, say: Callable[[str], None]
-    ) -> Mapping[str, float]:
-        """Return the scores of ridge regression on n-grams or pixels of the training rows, Spearman's rho first."""
-        if not prepared.train:
-            return {}
-        if self._line is None or self._line[0] is not prepared.train:
-            count = sum(map(len, prepared.valid))
-            rows = spread(asked.most or count, count)
-            line = line_of_pixels if self.rules.images else line_of_texts
-            assert bundle.vocabularies.scale is not None
-            with torch.inference_mode(False):
-                predicted, words = line(prepared.train, prepared.valid, rows, bundle.vocabularies.scale)
-            scores = validation_scores(METRICS, _compared(predicted, true_numbers(prepared.valid, rows), bundle))
-            names = [name for name in dict.fromkeys((asked.metric, "spearman")) if name in scores]
-            say(f"the line to beat: {', '.join(f'{name} {scores[name]:.4g}' for name in names)}, of {words}")
-            self._line = prepared.train, scores
-        return {"spearman": self._line[1]["spearman"], **self._line[1]}
+    def aims(self, vocabularies: Vocabularies, stores: Sequence[TokenStore], rows: Indices) -> Tensor:
+        """Return the numbers of rows of stores, in units of the deviation from the mean of training."""
+        mean, deviation = _scale(vocabularies)
+        return ((numbers_of(stores, rows, len(rows)) - mean) / deviation)[:, None].float()
+
+    def line(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return the numbers that ridge regression predicts for rows of the validation stores, and of what it is."""
+        scores_B1, sample = self.ridge(bundle, prepared, rows)
+        mean, deviation = _scale(bundle.vocabularies)
+        return mean + deviation * scores_B1, sample
+
+    @abstractmethod
+    def ridge(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return what ridge regression predicts, as `aims` has it."""
 
 
 def _squared(recipe: Recipe) -> bool:
     return bool(getattr(recipe.model, "loss", "squared") == "squared")
 
 
-def _compared(predicted: Sequence[float], true: Any, bundle: Bundle[Regressor]) -> NumberResult:
-    return NumberResult.of(predicted, true, bundle.model.scale.deviation, _squared(bundle.recipe))
+def _scale(vocabularies: Vocabularies) -> Scale:
+    assert vocabularies.scale is not None, "a regressor without a scale"
+    return vocabularies.scale
 
 
 def scale_of(numbers: Sequence[float], title: str) -> Scale:
@@ -140,7 +113,7 @@ def scale_of(numbers: Sequence[float], title: str) -> Scale:
     return Scale(float(found.mean()), float(found.std()))
 
 
-class RegressTask(AnyRegressTask):
+class RegressTask(AnyRegressTask, PooledTextTask):
     """Predicts a number for a text or a pair of texts."""
 
     rules: TaskRules = REGRESS
@@ -168,33 +141,17 @@ class RegressTask(AnyRegressTask):
             lambda corpus, training: text_rows(corpus, data, tokenizer, kind, training=training, further=[stream]),
         )
 
-    def set_weights(self, network: nn.Module, recipe: Recipe, prepared: Prepared) -> None:
-        """Begin a bag of n-grams with rarities and the solution of ridge regression, if the recipe sets that."""
-        encoder = getattr(network, "encoder", None)
-        if isinstance(network, Regressor) and isinstance(encoder, NgramBag) and encoder.weights is not None:
-            mean, deviation = network.scale
-
-            def aims(batch: LabelledBatch[Any]) -> torch.Tensor:
-                return (batch.labels[: batch.sentences, None].float() - mean) / deviation
-
-            set_first_weights(network, encoder, self.collator(recipe), prepared.train, SquaredLoss(), aims)
-
-    def collator(self, recipe: Recipe) -> NumberCollator:
+    def collator(self, recipe: Recipe, classes: int) -> NumberCollator:
         """Return the collator that makes the model's input from the recipe's texts."""
         return NumberCollator(text_collator(model_of(recipe, RegressorModel), recipe.data))
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
-        """Make the training batches. Which texts share a batch does not depend on the device."""
-        return RowFeed.of(recipe, prepared, self.collator(recipe), SHORTEST_TEXT)
+    def linear_loss(self, recipe: Recipe) -> SquaredLoss:
+        """Return the loss of ridge regression."""
+        return SquaredLoss()
 
-    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
-        """Return the common shape of a GPU's batches if attention needs no padding."""
-        return pooled_shape(model_of(recipe, RegressorModel), recipe.data, precision)
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        name, argument = ("pairs.tsv", ', ["..."]') if recipe.data.paired else ("texts.txt", "")
-        return f"heedful regress {folder} < {name}", f'regress(["..."]{argument})'
+    def ridge(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return what ridge regression on n-grams predicts, as `aims` has it."""
+        return PooledTextTask.line(self, bundle, prepared, rows)
 
     def read_corpus(self, model: TextRegressor, corpus: AnyCorpus, folder: str) -> Iterable[Text]:
         """Read texts with numbers."""
@@ -222,17 +179,14 @@ class RegressImagesTask(AnyRegressTask):
             lambda corpus, training: image_store(work, corpus, listed[corpus], model.encoder.channels, [stream]),
         )
 
-    def collator(self, recipe: Recipe) -> NumberCollator:
+    def collator(self, recipe: Recipe, classes: int) -> NumberCollator:
         """Return the collator that makes the model's input."""
         return NumberCollator(image_collator(model_of(recipe, ImageRegressorModel).encoder))
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
-        """Make the training batches."""
-        return RowFeed.of(recipe, prepared, self.collator(recipe))
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        return f"heedful regress {folder} photo.jpg", 'regress(["photo.jpg"])'
+    def ridge(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return what ridge regression on pixels predicts, as `aims` has it."""
+        aims = partial(self.aims, bundle.vocabularies, prepared.train)
+        return ridge_on_pixels(prepared.train, prepared.valid, rows, aims)
 
     def read_corpus(self, model: ImageRegressor, corpus: AnyCorpus, folder: str) -> Iterable[LabelledImage]:
         """Read images with numbers."""

@@ -1,13 +1,14 @@
 """The scores of a model on one corpus, in several forms: the base class of the evaluations of all tasks."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
-from heedful.base.errors import UserError
+from heedful.base.errors import UserError, counted
 from heedful.metrics.own_metrics import Metrics, score_outputs
-from heedful.metrics.scores import ItemScores, Score, finite_scores
+from heedful.metrics.rows import Rows
+from heedful.metrics.scores import ItemScores, Score, finite_scores, item_scores_of, scores_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,3 +56,62 @@ class Evaluation(ABC):
         """Return everything as JSON values."""
         own = {"metrics": dict(self.own)} if self.own else {}
         return {**finite_scores(self.task_scores()), **own, **self.facts()}
+
+
+class Item(NamedTuple):
+    """An item of an evaluation, such as a text, and what can be shown of it."""
+
+    known: Hashable  # the item with what is true of it: models can be compared if these are equal
+    shown: str
+    true: str
+    said: str  # what the model predicts
+    length: int = 0  # in words
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ItemEvaluation(Evaluation):
+    """Scores of predictions for items next to what is true of them, the result, by rows of metrics."""
+
+    metrics: ClassVar[Rows]
+    lengths_of: ClassVar[str] = ""  # "text": what has a length in words
+
+    result: Any
+    noun: str = "text"  # what an item is
+    blank: int = 0  # number of blank items, which were left out
+    seconds: float  # time to predict
+
+    @abstractmethod
+    def items(self) -> Iterator[Item]:
+        """Yield the items."""
+
+    @property
+    def loss(self) -> float:
+        """-log P of what is true, mean over all that is predicted; or the mean error of numbers."""
+        found: float = self.result.loss
+        return found
+
+    def task_scores(self) -> list[Score]:
+        """Return the scores of the result."""
+        return scores_of(self.metrics, self.result)
+
+    def outputs_and_references(self) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Return what is predicted and what is true: labels, tuples of them if there can be several, or numbers."""
+        found: tuple[Sequence[Any], Sequence[Any]] = self.result.outputs()
+        return found
+
+    def item_scores(self) -> ItemScores:
+        """Return what each item adds to the scores."""
+        items = list(self.items())
+        return ItemScores(
+            self.noun,
+            [item.known for item in items],
+            item_scores_of(self.metrics, self.result),
+            [item[1:4] for item in items],
+            [item.length for item in items] if self.lengths_of else (),
+            self.lengths_of,
+        )
+
+    def timing(self, items: str, count: int, noun: str) -> str:
+        """Return the time taken for items in words, and how many of something it was per second."""
+        blank = f", {counted(self.blank, 'blank one')} left out" if self.blank else ""
+        return f"{items} in {self.seconds:.1f} s{blank}, {count / self.seconds:,.0f} {noun}s/s"

@@ -1,12 +1,13 @@
 """The base class of loaded models of all tasks."""
 
 import re
-from collections.abc import Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Self, TypedDict, TypeVar
 
 import torch
 from torch import nn
@@ -14,13 +15,18 @@ from torch import nn
 from heedful.base.arguments import check_path
 from heedful.base.devices import PRECISIONS, choose_device, has_bfloat16
 from heedful.base.errors import UserError
+from heedful.base.options import Option
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import from_outside
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.explain.capture import Head, silence_heads
+from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, NetworkType, other_task, read_bundle
 from heedful.models.networks import precision_of, set_precision, store_in
+from heedful.tasks.shared.evaluation import Evaluation
+
+Found = TypeVar("Found", bound=Evaluation)
 
 
 @dataclass(frozen=True)
@@ -134,6 +140,41 @@ class LoadedModel(Generic[NetworkType]):
     def _own_facts(self) -> Iterator[str]:
         """Yield what only models of this task have."""
         return iter(())
+
+
+class EvaluateOptions(TypedDict, total=False):
+    """Options of `evaluate`."""
+
+    name: Annotated[str, Option("Name of the data in messages.", "data")]
+    progress: Annotated[Callable[[int], None], Option("Called with the number of rows finished since the last call.")]
+    metrics: Annotated[
+        GivenMetrics | None,
+        Option("Functions of your own by name, which get what is predicted and what is true: see `heedful.Metric`."),
+    ]
+
+
+class Evaluates(LoadedModel[NetworkType], Generic[NetworkType, Found]):
+    """A loaded model that is evaluated on rows with what is true of each."""
+
+    @abstractmethod
+    def _rows(self, data: Any, name: str) -> Sequence[Any]:
+        """Return data in memory as rows, with what is true of each."""
+
+    @abstractmethod
+    def evaluate_rows(self, rows: Sequence[Any], *, name: str, progress: Callable[[int], None]) -> Found:
+        """Predict what is true of rows, and compare."""
+
+    def _evaluate(
+        self,
+        data: object,
+        name: str = "data",
+        progress: Callable[[int], None] = lambda ready: None,
+        metrics: GivenMetrics | None = None,
+        **options: Any,
+    ) -> Found:
+        """Evaluate the model on data in memory; `options` are those of `evaluate_rows`."""
+        own = check_metrics(metrics, self.recipe.rules)
+        return self.evaluate_rows(self._rows(data, name), name=name, progress=progress, **options).with_metrics(own)
 
 
 Model = TypeVar("Model", bound=LoadedModel[Any])

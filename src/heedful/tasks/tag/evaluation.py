@@ -2,70 +2,48 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from heedful.base.columns import one_column
 from heedful.base.errors import counted
 from heedful.base.label_schemes import first_forbidden, scheme_of
 from heedful.data.corpora.tagged import TaggedText
 from heedful.metrics.label_spans import SpanCounts
-from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
-from heedful.tasks.shared.evaluation import Evaluation
+from heedful.tasks.shared.evaluation import Item, ItemEvaluation
 from heedful.tasks.tag.label_scores import LabelScores, label_table, span_table
 from heedful.tasks.tag.metrics import METRICS
 
 
-@dataclass(frozen=True, eq=False)
-class TagEvaluation(Evaluation):
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TagEvaluation(ItemEvaluation):
     """Scores of a tagger on sentences, and its labels."""
+
+    metrics = METRICS
+    lengths_of = "sentence"
 
     texts: tuple[TaggedText, ...]  # sentences as they were given, with the true labels; none is blank
     result: LabelScores
-    blank: int  # number of blank sentences, which were left out
-    seconds: float  # time to tag
+    noun: str = "sentence"
     forbidden: tuple[int, str] = (0, "")  # number of sentences whose true labels break the rules of spans; the first
-
-    @property
-    def loss(self) -> float:
-        """-log P of the true labels, mean over words."""
-        return self.result.loss
 
     @property
     def words_per_second(self) -> float:
         """Number of words tagged per second."""
         return self.result.words.texts / self.seconds
 
-    def task_scores(self) -> list[Score]:
-        """Return accuracy with its interval; precision, recall and F1 of spans, or the mean F1 of labels; loss."""
-        return scores_of(METRICS, self.result)
-
-    def outputs_and_references(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return the predicted and the true labels of each sentence, as tuples."""
-        return self.result.said, self.result.true
-
-    def item_scores(self) -> ItemScores:
-        """Return what each sentence adds to the scores."""
-        return ItemScores(
-            "sentence",
-            [(text.words, text.labels) for text in self.texts],
-            item_scores_of(METRICS, self.result),
-            [
-                (" ".join(text.words), " ".join(text.labels), " ".join(said))
-                for text, said in zip(self.texts, self.result.said, strict=True)
-            ],
-            [len(text.words) for text in self.texts],
-            "sentence",
-        )
+    def items(self) -> Iterator[Item]:
+        """Yield the sentences with their labels."""
+        for text, said in zip(self.texts, self.result.said, strict=True):
+            shown, true = " ".join(text.words), " ".join(text.labels)
+            yield Item((text.words, text.labels), shown, true, " ".join(said), len(text.words))
 
     def remarks(self) -> list[str]:
         """Return the time taken, and a table of scores per type of span, or per label."""
-        blank = f", {counted(self.blank, 'blank one')} left out" if self.blank else ""
-        spans, speed = self.result.spans, f"{self.words_per_second:,.0f} words/s"
+        spans, words = self.result.spans, self.result.words
         return [
-            f"{counted(len(self.texts), 'sentence')} in {self.seconds:.1f} s{blank}, {speed}",
+            self.timing(counted(len(self.texts), "sentence"), words.texts, "word"),
             *self._forbidden_labels(),
             "",
-            *(label_table(self.result.words) if spans is None else span_table(spans)),
+            *(label_table(words) if spans is None else span_table(spans)),
         ]
 
     def _forbidden_labels(self) -> Iterator[str]:

@@ -38,6 +38,10 @@ class LabelScores:
         )
         return cls(found, wanted, ClassificationResult(labels, right, predicted), spans, loss)
 
+    def outputs(self) -> tuple[Names, Names]:
+        """Return the predicted and the true labels of each sentence."""
+        return self.said, self.true
+
     @property
     def marks_spans(self) -> bool:
         """Whether labels mark spans, as BIO and BIOES do."""

@@ -161,7 +161,8 @@ class Tagger(Embeds[WordClassifier]):
         seconds = time.perf_counter() - began
         result = LabelScores.of(self.labels, said, true, label_loss(self.network, scores, true))
         forbidden = find_forbidden(read, self.labels, name)
-        return TagEvaluation(read, result, len(rows) - len(read), seconds, forbidden)
+        blank = len(rows) - len(read)
+        return TagEvaluation(texts=read, result=result, blank=blank, seconds=seconds, forbidden=forbidden)
 
     def explain(
         self, text: Sentence, *, top: int = 5, gradients: bool = False, swapped: Mapping[str, str] | None = None

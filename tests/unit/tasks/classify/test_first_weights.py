@@ -6,22 +6,23 @@ import torch
 
 from heedful.base.packed import Packed
 from heedful.config.model.pooled import ClassifierModel
-from heedful.data.batches.texts import TextBatch, TextCollator
+from heedful.data.batches.texts import TextCollator
+from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.metrics.classification import mark_classes
 from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.networks import Classifier
 from heedful.nn.layers.ngrams import NgramBag
-from heedful.tasks.classify.baseline import ClassLoss
-from heedful.tasks.shared.linear.first_weights import set_first_weights
+from heedful.tasks.classify.classification import ClassLoss
+from heedful.tasks.shared.pooled.first_weights import set_first_weights
 
 STORE = TokenStore.of(
     text=[[5, 6, 7], [8, 6, 7], [5, 9], [8, 9, 9], [5, 7, 7], [8, 7]], label=[[0], [1], [0], [1], [0], [1]]
 )
 
 
-def aims(batch: TextBatch) -> torch.Tensor:
-    return torch.from_numpy(mark_classes(batch.labels_of_rows(), 2)).float()
+def aims(rows: Indices) -> torch.Tensor:
+    return torch.from_numpy(mark_classes([STORE.sentence("label", int(row)).tolist() for row in rows], 2)).float()
 
 
 def built(**options: object) -> tuple[Classifier, NgramBag]:

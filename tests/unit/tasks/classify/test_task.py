@@ -26,7 +26,7 @@ from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.objective import OneLabel, SeveralLabels
 from heedful.tasks.classify.task import ClassifyTask
-from heedful.tasks.shared.inputs import outputs_of_rows
+from heedful.tasks.shared.pooled.network_outputs import outputs_of_rows
 from heedful.tasks.shared.validation import Asked
 
 TINY = {"family": "transformer", "width": 8, "heads": 2, "layers": 1, "inner": 8}

@@ -21,7 +21,7 @@ from heedful.data.epochs.plan import Indices, spread
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.nn.layers.ngrams import hash_ngrams
-from heedful.tasks.shared.linear.regression import Features, Loss, minimise
+from heedful.tasks.shared.pooled.sparse_regression import Features, Loss, minimise
 
 MOST_TEXTS: Final = 10_000  # of training: more of them are sampled at equal distances
 _MOST_TOKENS: Final = 1_000  # of a text
@@ -94,11 +94,11 @@ def _ngrams(tokens: NDArray[np.unsignedinteger], part: int) -> NDArray[np.int64]
 def fit_stores(
     stores: Sequence[TokenStore], aims: Callable[[Indices], Tensor], kind: Loss
 ) -> tuple[NgramRegression, str]:
-    """Fit a regression on the texts of training stores, or a sample of them; return it, and of what, in words.
+    """Fit a regression on the texts of training stores, or a sample of them; return it, and of which, in words.
 
     `aims` returns what is true of rows, counted through all stores: rows x scores.
     """
     of = sum(map(len, stores))
     rows = spread(min(of, MOST_TEXTS), of)
     sample = f"{len(rows):,} of {of:,} training texts" if len(rows) < of else f"the {of:,} training texts"
-    return NgramRegression.fit(ngrams_of_rows(stores, rows), aims(rows), kind), f"n-grams of {sample}"
+    return NgramRegression.fit(ngrams_of_rows(stores, rows), aims(rows), kind), sample

@@ -1,6 +1,6 @@
 """First weights of a bag of n-grams from its training texts: rarities, and the solution of a regression."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from heedful.base.packed import Packed
 from heedful.data.batches.texts import TextBatch
 from heedful.data.epochs.loader import Collator
-from heedful.data.epochs.plan import spread
+from heedful.data.epochs.plan import Indices, spread
 from heedful.data.token_store import TokenStore
 from heedful.models.networks import PooledNetwork
 from heedful.nn.layers.ngrams import NgramBag
 from heedful.nn.layers.pooling import MeanPool
-from heedful.tasks.shared.linear.regression import Features, Loss, minimise
+from heedful.tasks.shared.pooled.sparse_regression import Features, Loss, minimise
 
 _MOST_TEXTS: Final = 20_000  # of more, this number at equal distances is read
 _TOGETHER: Final = 256
@@ -27,24 +27,20 @@ def set_first_weights(
     collator: Collator[Any],
     stores: Sequence[TokenStore],
     kind: Loss,
-    aims: Callable[[Any], Tensor],
+    aims: Callable[[Indices], Tensor],
 ) -> None:
     """Set the weights of n-grams to their rarity and, where they can hold it, vectors to a regression's solution.
 
-    `aims` returns what is true of the real rows of a batch: rows x scores.
+    `aims` returns what is true of rows, counted through all stores: rows x scores.
     """
-    batches = list(_batches(collator, stores))
+    rows = spread(_MOST_TEXTS, sum(map(len, stores)))
+    parts = np.array_split(rows, -(-len(rows) // _TOGETHER))
+    batches: list[TextBatch] = [collator.batch(stores, some) for some in parts]
     _set_rarity(bag, batches)
     width, classes = network.output.in_features, network.output.out_features
     linear = isinstance(network.pooled.pool, MeanPool) and isinstance(network.hidden, nn.Identity)
     if linear and classes <= width and len(bag.embedding.weight[0]) == width:
-        _set_solution(network, bag, batches, kind, torch.cat([aims(batch) for batch in batches]))
-
-
-def _batches(collator: Collator[Any], stores: Sequence[TokenStore]) -> Iterator[TextBatch]:
-    rows = spread(_MOST_TEXTS, sum(map(len, stores)))
-    for some in np.array_split(rows, -(-len(rows) // _TOGETHER)):
-        yield collator.batch(stores, some)
+        _set_solution(network, bag, batches, kind, aims(rows))
 
 
 def _packed(batch: TextBatch) -> Packed:

@@ -1,1 +1,0 @@
-"""Linear models on n-grams: lines to beat, and the first weights of bags of n-grams."""

@@ -1,0 +1,320 @@
+"""Loaded models with one output for each text, pair of texts or image that they read: classifiers and regressors.
+
+A task adds what an output is: a prediction, and an evaluation of many.
+"""
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts, check_whole
+from heedful.base.errors import UserError
+from heedful.config.model.images import ImageAnswererModel
+from heedful.config.model.pooled import ImageModel, TextModel
+from heedful.data.corpora.images import AnyImage, LabelledImage, image_of
+from heedful.data.corpora.in_memory import labels_of_row, read_rows
+from heedful.data.corpora.texts import Text
+from heedful.data.epochs.loader import Collator
+from heedful.data.epochs.plan import Indices
+from heedful.data.images.decoding import Pixels
+from heedful.data.prepare.documents import document_of, document_store
+from heedful.data.prepare.images import decode_all, image_streams
+from heedful.data.text_form import TextForm
+from heedful.data.token_store import TokenStore
+from heedful.explain.explanation import Explanation
+from heedful.explain.images import ExplainedImage
+from heedful.explain.texts import explain_swapped, refuse_blank
+from heedful.models.bundle import Bundle, NetworkType
+from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.embeddings import Embeds
+from heedful.tasks.shared.loaded_model import Evaluates, Found, LoadedModel
+from heedful.tasks.shared.old_names import takes_old_names
+from heedful.tasks.shared.pooled.explaining import Output, explain_image, explain_text
+from heedful.tasks.shared.pooled.network_outputs import image_collator, outputs_of_rows, text_collator
+from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks, empty_answer
+
+Prediction = TypeVar("Prediction")
+IMAGES = 256  # that are in memory at once
+
+
+class PooledModel(Evaluates[NetworkType, Found], Generic[NetworkType, Found, Prediction]):
+    """A trained model with one output for each row of what it reads."""
+
+    _noun: ClassVar = "text"  # what a row is
+    _does: ClassVar = "read"  # what is done with it
+    _chunk: ClassVar = CHUNK  # number of rows that are in memory at once when they are evaluated
+    _nothing: Prediction  # for a blank text, and for an image that cannot be read
+
+    @abstractmethod
+    def store(self, rows: Sequence[Any]) -> TokenStore:
+        """Make a store of rows, as in training."""
+
+    @abstractmethod
+    def _collator(self) -> Collator[Any]:
+        """Return what makes batches of a store."""
+
+    @abstractmethod
+    def _predictions(self, outputs_BC: Tensor, /) -> list[Prediction]:
+        """Return what the network's outputs mean."""
+
+    @abstractmethod
+    def _output(self, outputs_BC: Tensor) -> Output:
+        """Return the output of one row as an explanation shows it."""
+
+    @abstractmethod
+    def _truth(self, rows: Sequence[Any], name: str) -> Sequence[Any]:
+        """Return what is true of rows, as they are compared."""
+
+    @abstractmethod
+    def _evaluation(self, rows: Sequence[Any], true: Sequence[Any], outputs_BC: Tensor, **facts: Any) -> Found:
+        """Compare the network's outputs for rows with what is true of them."""
+
+    def _inputs(self, row: Any) -> Any:
+        """Return one row as the network reads it."""
+        return self._collator().batch([self.store([row])], np.arange(1)).to(self.device).inputs
+
+    def _counts(self, store: TokenStore) -> Indices | None:
+        """Return the number of outputs of each row of a store; None where each has one."""
+        return None
+
+    def _outputs(self, rows: Sequence[Any], advance: Callable[[int], None] = lambda finished: None) -> Tensor:
+        """Return what the network predicts for rows, of which there is one at least; `advance` counts them."""
+        store, tokens = self.store(rows), self.recipe.data.batch_tokens
+        with evaluation_mode(self.network):
+            return outputs_of_rows(
+                self.network, self._collator(), [store], np.arange(len(rows)), tokens, self._counts(store), advance
+            )
+
+    def _predicted(self, rows: Sequence[Any]) -> list[Prediction]:
+        return self._predictions(self._outputs(rows)) if rows else []
+
+    def evaluate_rows(
+        self, rows: Sequence[Any], *, name: str = "data", progress: Callable[[int], None] = lambda ready: None
+    ) -> Found:
+        """Predict what is true of rows, and compare; blank texts are left out, as in training."""
+        read = self._readable(rows)
+        if not read:
+            raise UserError(f"{name} has no {self._noun} to {self._does}.")
+        true, began = self._truth(read, name), time.perf_counter()
+        outputs_BC = torch.cat([self._outputs(part, progress) for part in chunks(read, self._chunk)])
+        seconds = time.perf_counter() - began
+        return self._evaluation(read, true, outputs_BC, blank=len(rows) - len(read), seconds=seconds)
+
+    def _readable(self, rows: Sequence[Any]) -> Sequence[Any]:
+        """Return the rows that have something to read, as the model reads them."""
+        return rows
+
+
+class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[NetworkType]):
+    """A trained model with one output for a text, a pair of texts or a document."""
+
+    def __init__(self, bundle: Bundle[NetworkType]) -> None:
+        super().__init__(bundle)
+        table = bundle.recipe.model
+        assert isinstance(table, TextModel), f"{table.family} does not pool texts"
+        self._table, self._form = table, TextForm.of(bundle.recipe.data)
+
+    @property
+    def paired(self) -> bool:
+        """Whether the model reads pairs of texts."""
+        return not self._table.nested and self.recipe.data.paired
+
+    def stream(self, texts: Iterable[str]) -> Iterator[Prediction]:
+        """Predict for an endless or a very large number of single texts, some at a time, in order."""
+        if self.paired:
+            raise UserError("This model reads pairs of texts: use `stream_texts`.")
+        lines = enumerate(check_several(texts, "texts"), start=1)
+        return self.stream_texts(Text(check_text(text, f"texts, line {number:,}")) for number, text in lines)
+
+    def stream_texts(
+        self,
+        texts: Iterable[Text],
+        *,
+        chunk: int = CHUNK,
+        ready: Callable[[], bool] = lambda: True,
+        name: str = "texts",
+    ) -> Iterator[Prediction]:
+        """Predict for a stream of single texts, or of pairs, `chunk` of them at a time.
+
+        Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
+        messages.
+        """
+        check_whole("chunk", chunk, least=1)
+
+        def predicted(part: Sequence[Text], first: int) -> list[Prediction]:
+            for sides in ([text.text for text in part], [text.second or "" for text in part]):
+                self._form.check(sides, name, first)
+            formed = [self.formed(text) for text in part]
+            found = iter(self._predicted([text for text in formed if not text.blank]))
+            return [self._nothing if text.blank else next(found) for text in formed]
+
+        return answer_stream(texts, predicted, chunk=chunk, ready=ready)
+
+    def explain(
+        self,
+        text: str,
+        second: str | None = None,
+        *,
+        gradients: bool = False,
+        swapped: Mapping[str, str] | None = None,
+    ) -> Explanation:
+        """Return the weights with which the model read a text or a pair; the probability of every class, or a number.
+
+        With `gradients`, also return how much each token would change the most likely class, or the number.
+        `swapped` asks what if: it has words of the text and those that replace them, and `before` is the explanation of
+        the text as it is.
+        """
+        refuse_blank(check_text(text, "`text`"))
+        if swapped is not None:
+            return explain_swapped(lambda other: self.explain(other, second, gradients=gradients), text, swapped)
+        return explain_text(self, text, self._inputs(self._checked(text, second)), self._output, gradients)
+
+    def formed(self, text: Text) -> Text:
+        """Return a text as the model reads it: normalised, and lowercased if the recipe sets it."""
+        return text if self._table.nested else text.formed(self._form)  # a document: after it is split into sentences
+
+    def store(self, rows: Sequence[Text]) -> TokenStore:
+        """Tokenize normalised texts as in training; documents also have the lengths of their sentences."""
+        tokenizer = self.vocabularies["text"]
+        if self._table.nested:
+            documents = [document_of(text.text, self._form) for text in rows]
+            return document_store(documents, tokenizer, self._table.reads_letters)
+        streams = {"text": tokenizer.encode_batch([text.text for text in rows])}
+        if self.paired:
+            streams["second"] = tokenizer.encode_batch([text.second or "" for text in rows])
+        return TokenStore.of(**streams)
+
+    def _collator(self) -> Collator[Any]:
+        return text_collator(self._table, self.recipe.data)
+
+    def _predict(
+        self, texts: str | Iterable[str], seconds: str | Iterable[str] | None
+    ) -> Prediction | list[Prediction]:
+        """Predict for texts, or for one text; a model of pairs needs the second text of each."""
+        if seconds is not None and isinstance(texts, str) != isinstance(seconds, str):
+            raise UserError("`texts` and `seconds` must be one text each, or a list of texts each.")
+        firsts = check_texts([texts] if isinstance(texts, str) else texts)
+        others = None if seconds is None else check_texts([seconds] if isinstance(seconds, str) else seconds, "seconds")
+        self._check_seconds(len(firsts), None if others is None else len(others))
+        found = list(self.stream_texts(map(Text, firsts) if others is None else map(Text, firsts, others)))
+        return found[0] if isinstance(texts, str) else found
+
+    def _checked(self, text: str, second: str | None) -> Text:
+        """Return a text or a pair as the model reads it; refuse one that cannot be read."""
+        self._check_seconds(1, None if second is None else 1)
+        for name, content in (("`text`", text), ("`second`", second or "")):
+            self._form.check_text(content, name)
+        return self.formed(Text(text, second))
+
+    def _check_seconds(self, texts: int, seconds: int | None) -> None:
+        """Refuse second texts of a model that reads single ones, and single ones where a model reads pairs."""
+        if seconds is None and self.paired:
+            raise UserError("This model reads pairs of texts: give `seconds`, one per text.")
+        if seconds is not None and not self.paired:
+            raise UserError("This model reads single texts: leave out `seconds`.")
+        if seconds is not None:
+            check_one_each(texts, "text", seconds, "second text")
+
+    def _rows(self, data: object, name: str) -> list[Text]:
+        texts = [
+            Text(row["text"], row.get("second"), labels_of_row(row), line, row.get("number"))
+            for line, row in enumerate(read_rows(data, self._rules, name), start=1)
+        ]
+        seconds = [text for text in texts if text.second is not None]
+        self._check_seconds(len(texts), len(seconds) or None)
+        return texts
+
+    def _readable(self, rows: Sequence[Text]) -> list[Text]:
+        return [text for text in map(self.formed, rows) if not text.blank]
+
+
+class ReadsImages(LoadedModel[NetworkType]):
+    """A loaded model that reads images: in gray or colour, and resized if the recipe sets it."""
+
+    def __init__(self, bundle: Bundle[NetworkType]) -> None:
+        super().__init__(bundle)
+        table = bundle.recipe.model
+        assert isinstance(table, ImageModel | ImageAnswererModel), f"{table.family} reads no images"
+        self._encoder = table.encoder
+
+    def _image(self, given: object, where: str) -> LabelledImage:
+        """Return an image that a program gave; `where` names it in messages."""
+        return image_of(given, where, self._encoder.channels)
+
+    def _decode(self, images: Iterable[LabelledImage]) -> list[Pixels]:
+        return list(decode_all(images, self.recipe.data.images, self._encoder.channels))
+
+    def _explained(self, image: LabelledImage) -> ExplainedImage:
+        """Return an image with the grid in which it is read."""
+        (pixels,) = self._decode([image])
+        return ExplainedImage(pixels, self._encoder.patch, self._encoder.class_token)
+
+
+@takes_old_names
+class PooledImageModel(ReadsImages[NetworkType], PooledModel[NetworkType, Found, Prediction]):
+    """A trained model with one output for an image."""
+
+    _noun = "image"
+    _truth_of = "label"  # what is true of an image
+
+    def stream(
+        self, images: Iterable[AnyImage], *, chunk: int = IMAGES, refused: Callable[[UserError], None] | None = None
+    ) -> Iterator[Prediction]:
+        """Predict for an endless or a very large number of images, `chunk` of them at a time, in order.
+
+        `refused` is called with the error of an image that cannot be read, for which the prediction is then empty;
+        without it the error is raised.
+        """
+        given = enumerate(check_several(images, "images"), start=1)
+        read = (self._image(image, f"image {number:,}") for number, image in given)
+        return self.stream_images(read, chunk=chunk, refused=refused)
+
+    def stream_images(
+        self,
+        images: Iterable[LabelledImage],
+        *,
+        chunk: int = IMAGES,
+        refused: Callable[[UserError], None] | None = None,
+    ) -> Iterator[Prediction]:
+        """Predict for a stream of images that are read when their turn comes; the options are those of `stream`."""
+        check_whole("chunk", chunk, least=1)
+
+        def predicted(part: Sequence[LabelledImage], first: int) -> list[Prediction]:
+            return self._predicted(part)
+
+        return answer_stream(images, predicted, chunk=chunk, refused=empty_answer(refused, self._nothing))
+
+    def explain(self, image: AnyImage, *, gradients: bool = False, name: str = "") -> Explanation:
+        """Return the attention between the patches of an image, and the probability of every class, or a number.
+
+        With `gradients`, also return how much each patch would change the most likely class, or the number. `name` is
+        what the explanation calls the image, by default its path.
+        """
+        read, flag = self._image(image, "`image`"), check_flag("gradients", gradients)
+        return explain_image(self, name or read.where, self._explained(read), self._output, flag)
+
+    def store(self, rows: Sequence[LabelledImage]) -> TokenStore:
+        """Decode images as in training."""
+        return TokenStore(image_streams(self._decode(rows)))
+
+    def _collator(self) -> Collator[Any]:
+        return image_collator(self._encoder)
+
+    @abstractmethod
+    def _known(self, said: Any, where: str) -> dict[str, Any]:
+        """Return what a program says of an image, as a field of it."""
+
+    def _rows(self, data: Iterable[Any], name: str) -> list[LabelledImage]:
+        found = []
+        for number, row in enumerate(data, start=1):
+            where = f"{name}, row {number:,}"
+            if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2:
+                raise UserError(f"{where} must be an image and its {self._truth_of}.")
+            found.append(replace(self._image(row[0], where), **self._known(row[1], where)))
+        return found

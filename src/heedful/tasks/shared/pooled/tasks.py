@@ -1,0 +1,142 @@
+"""Tasks with one output for each text, pair of texts or image: batches, first weights, validation, the line to beat."""
+
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from heedful.config.model.pooled import TextModel
+from heedful.config.recipe import Recipe
+from heedful.data.batch_layout import StaticShape
+from heedful.data.epochs.loader import Collator, RowFeed
+from heedful.data.epochs.plan import Indices, spread
+from heedful.data.prepare.prepared import Prepared
+from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.metrics.rows import Rows, score_names, validation_scores
+from heedful.models.bundle import Bundle
+from heedful.models.networks import PooledNetwork
+from heedful.nn.layers.ngrams import NgramBag
+from heedful.tasks.shared.pooled.first_weights import set_first_weights
+from heedful.tasks.shared.pooled.network_outputs import outputs_of_rows
+from heedful.tasks.shared.pooled.ngrams import fit_stores, ngrams_of_rows
+from heedful.tasks.shared.pooled.sparse_regression import Loss
+from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, pooled_shape
+from heedful.tasks.shared.task import Task
+from heedful.tasks.shared.validation import Asked, Validated
+
+
+class PooledTask(Task):
+    """Predicts classes or a number for each row; subclasses know of what."""
+
+    metrics: ClassVar[Rows]
+    _line: tuple[Any, Mapping[str, float]] | None = None  # the training stores, and the scores of their line to beat
+
+    @abstractmethod
+    def collator(self, recipe: Recipe, classes: int) -> Collator[Any]:
+        """Return the collator that makes the model's input; `classes` is the number of all classes."""
+
+    @abstractmethod
+    def compare(self, bundle: Bundle[Any], outputs_BC: Tensor, stores: Sequence[TokenStore], rows: Indices) -> Any:
+        """Return the network's outputs for rows of stores next to what is true of them."""
+
+    def counts(self, stores: Sequence[TokenStore], rows: Indices) -> Indices | None:
+        """Return the number of outputs of each row; None where each has one."""
+        return None
+
+    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
+        """Make the training batches. Which rows share a batch does not depend on the device."""
+        collator = self.collator(recipe, len(prepared.vocabularies.labels))
+        return RowFeed.of(recipe, prepared, collator, None if self.rules.images else SHORTEST_TEXT)
+
+    def validate(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Validated:
+        """Predict for rows of the validation corpora, and compare with what is true of them."""
+        result = self.evaluate_stores(bundle, prepared.valid, asked)
+        return Validated(validation_scores(self.metrics, result), *(result.outputs() if asked.outputs else ((), ())))
+
+    def evaluate_stores(
+        self,
+        bundle: Bundle[Any],
+        stores: Sequence[TokenStore],
+        asked: Asked = Asked(),  # noqa: B008 - it never changes
+    ) -> Any:
+        """Return a model's predictions for rows of stores next to what is true of them.
+
+        Of more rows than asked for, that number at equal distances is evaluated: a file may be sorted by its labels.
+        """
+        rows = _asked_rows(stores, asked)
+        counts, tokens = self.counts(stores, rows), bundle.recipe.data.batch_tokens
+        collator = self.collator(bundle.recipe, len(bundle.vocabularies.labels))
+        with asked.show("validating", len(rows) if counts is None else int(counts.sum())) as advance:
+            outputs_BC = outputs_of_rows(bundle.model, collator, stores, rows, tokens, counts, advance)
+        return self.compare(bundle, outputs_BC, stores, rows)
+
+    def baseline(
+        self, bundle: Bundle[Any], prepared: Prepared, asked: Asked, say: Callable[[str], None]
+    ) -> Mapping[str, float]:
+        """Return the scores of the line to beat, fitted to the training rows; the usual metric comes first."""
+        if not prepared.train or not self.rules.line:
+            return {}
+        usual = score_names(self.metrics)[0]
+        if self._line is None or self._line[0] is not prepared.train:
+            began, rows = time.perf_counter(), _asked_rows(prepared.valid, asked)
+            with torch.inference_mode(False):
+                outputs_BC, sample = self.line(bundle, prepared, rows)
+            scores = validation_scores(self.metrics, self.compare(bundle, outputs_BC, prepared.valid, rows))
+            names = [name for name in dict.fromkeys((asked.metric, usual)) if name in scores]
+            named = ", ".join(f"{name} {scores[name]:.4g}" for name in names)
+            say(f"the line to beat: {named}, of {self.rules.line} of {sample} ({time.perf_counter() - began:.1f} s)")
+            self._line = prepared.train, scores
+        return {usual: self._line[1][usual], **self._line[1]}
+
+    def line(self, bundle: Bundle[Any], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return what the line to beat predicts for rows of the validation stores, and of what it was fitted."""
+        raise NotImplementedError
+
+    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
+        """Return how to use such a model: a command, and a call in Python on `model`."""
+        name, argument = ("pairs.tsv", ', ["..."]') if recipe.data.paired else ("texts.txt", "")
+        if self.rules.images:
+            return f"heedful {self.rules.verb} {folder} photo.jpg", f'{self.rules.verb}(["photo.jpg"])'
+        return f"heedful {self.rules.verb} {folder} < {name}", f'{self.rules.verb}(["..."]{argument})'
+
+
+class PooledTextTask(PooledTask):
+    """Predicts classes or a number for a text or a pair of texts."""
+
+    @abstractmethod
+    def linear_loss(self, recipe: Recipe) -> Loss:
+        """Return what a linear model of the task minimises."""
+
+    @abstractmethod
+    def aims(self, vocabularies: Vocabularies, stores: Sequence[TokenStore], rows: Indices) -> Tensor:
+        """Return what a linear model should predict for rows of stores: rows x scores."""
+
+    def set_weights(self, network: nn.Module, recipe: Recipe, prepared: Prepared) -> None:
+        """Begin a bag of n-grams with rarities and the solution of a regression, if the recipe sets that."""
+        encoder, found = getattr(network, "encoder", None), prepared.vocabularies
+        if isinstance(network, PooledNetwork) and isinstance(encoder, NgramBag) and encoder.weights is not None:
+            collator, train = self.collator(recipe, len(found.labels)), prepared.train
+            loss = self.linear_loss(recipe)
+            set_first_weights(network, encoder, collator, train, loss, lambda rows: self.aims(found, train, rows))
+
+    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
+        """Return the common shape of a GPU's batches if attention needs no padding."""
+        assert isinstance(recipe.model, TextModel)
+        return pooled_shape(recipe.model, recipe.data, precision)
+
+    def line(self, bundle: Bundle[Any], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return what a linear model on n-grams predicts for rows of the validation stores, and of what it is."""
+        found, train = bundle.vocabularies, prepared.train
+        loss = self.linear_loss(bundle.recipe)
+        model, sample = fit_stores(train, lambda known: self.aims(found, train, known), loss)
+        return model.scores(ngrams_of_rows(prepared.valid, rows)), sample
+
+
+def _asked_rows(stores: Sequence[TokenStore], asked: Asked) -> Indices:
+    count = sum(map(len, stores))
+    return spread(asked.most or count, count)
