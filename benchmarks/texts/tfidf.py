@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 import torch
 
-from heedful.tasks.classify.baseline import ClassLoss
+from heedful.tasks.classify.classification import ClassLoss
 from heedful.tasks.shared.pooled.sparse_regression import Features, minimise_with
 
 _WORD: Final = re.compile(r"(?u)\b\w\w+\b")
