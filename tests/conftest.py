@@ -40,8 +40,8 @@ NN = Path(__file__).parents[1] / "src/heedful/nn"
 LAYERS = sorted(
     f"nn.{entry.stem}" for entry in NN.iterdir() if entry.stem not in ("kernels", "__init__", "__pycache__")
 )
-CHECKED = ("base.packed", *LAYERS, "models", "decode.constraints", "decode.ensemble", "decode.frontiers",
-           "decode.penalties", "decode.slots.beam", "decode.slots.frontier", "decode.slots.greedy")  # fmt: skip
+CHECKED = ("base.packed", *LAYERS, "models", "decode.constraints", "decode.frontiers", "decode.hypothesis",
+           "decode.scorer", "decode.slots.beam", "decode.slots.frontier", "decode.slots.greedy")  # fmt: skip
 install_import_hook([f"heedful.{module}" for module in CHECKED], "beartype.beartype")
 SHAPES = SampledChecks()
 jaxtyping._decorator.config = SHAPES  # type: ignore[attr-defined]  # what its decorator asks at every call

@@ -42,7 +42,7 @@ from benchmarks.shared.detailed_results import Detailed, recorded, save
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.pairs import read_pairs
-from heedful.decode.constraints.words.boundaries import occurs
+from heedful.decode.constraints.words.spelling import occurs
 from heedful.metrics.recorded_results import machine
 from heedful.metrics.translation import bleu
 from heedful.runs.training_run import train

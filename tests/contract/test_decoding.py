@@ -19,15 +19,13 @@ from torch import Tensor
 from heedful.base.packed import Packed
 from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.constraints.factories import make_constraints
+from heedful.decode.constraints.prefix import make_constraints
 from heedful.decode.constraints.tokens import NEVER
-from heedful.decode.ensemble import Ensemble
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.frontiers.independent import Greedy, IndependentRows
+from heedful.decode.frontiers.independent import IndependentRows
 from heedful.decode.frontiers.rows import Attended
-from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.penalties import Shifted, Wu
-from heedful.decode.scorer import SingleModel
+from heedful.decode.hypothesis import Hypothesis, Shifted, Wu
+from heedful.decode.scorer import Ensemble, SingleModel
 from heedful.decode.search import decode
 from heedful.decode.settings import SearchSettings
 from heedful.models.networks import EncoderDecoder, set_precision
@@ -55,7 +53,7 @@ def beam_of(limits: Sequence[int], settings: SearchSettings, sources: Sequence[S
 def greedy_of(limits: Sequence[int], settings: SearchSettings, sources: Sequence[Sequence[int]]) -> IndependentRows:
     """Greedy search."""
     return IndependentRows.begin(
-        limits, settings, Greedy(), make_constraints(settings.rules, [], CPU), CPU, attended_of(settings, sources)
+        limits, settings, make_constraints(settings.rules, [], CPU), CPU, attended_of(settings, sources)
     )
 
 

@@ -19,11 +19,10 @@ from torch import Tensor
 from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.tokens import NEVER
-from heedful.decode.ensemble import Ensemble
 from heedful.decode.frontiers.sampling import uniforms
-from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.penalties import LengthPenalty, Shifted, Wu
+from heedful.decode.hypothesis import Hypothesis, LengthPenalty, Shifted, Wu
 from heedful.decode.query import DrawStart
+from heedful.decode.scorer import Ensemble
 from heedful.decode.settings import SearchSettings
 from heedful.models.networks import EncoderDecoder
 

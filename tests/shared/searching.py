@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
+from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.query import text_queries
+from heedful.decode.query import Query, text_queries
 from heedful.decode.scorer import Scorer
 from heedful.decode.search import ProgressCallback, search
 from heedful.decode.settings import SearchSettings
@@ -23,3 +24,8 @@ def search_texts(
     """Search as a translator does."""
     queries = text_queries(sources, settings.max_extra, prefixes, numbers)
     return search(model, queries, settings, batch_tokens, progress)
+
+
+def prompt_queries(prompts: Sequence[Sequence[int]], limit: int) -> list[Query]:
+    """Queries for texts to continue by at most `limit` tokens, given as token ids without markers."""
+    return [Query([BEGIN, *prompt], limit, (), number) for number, prompt in enumerate(prompts)]

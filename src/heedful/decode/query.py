@@ -10,7 +10,7 @@ from torch import Tensor
 
 from heedful.base.arguments import check_one_each
 from heedful.base.packed import Packed
-from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.data.tokenize.tokenizer import END
 
 Source = Sequence[int] | NDArray[Any] | Tensor
 
@@ -65,12 +65,6 @@ def text_queries(
             strict=True,
         )
     ]
-
-
-def prompt_queries(prompts: Sequence[Sequence[int]], limit: int, numbers: Sequence[int] | None = None) -> list[Query]:
-    """Return queries for texts to continue by at most `limit` tokens, given as token ids without markers."""
-    numbers = range(len(prompts)) if numbers is None else numbers
-    return [Query([BEGIN, *prompt], limit, (), number) for prompt, number in zip(prompts, numbers, strict=True)]
 
 
 def pack_sources(queries: Sequence[Query]) -> Packed:

@@ -1,15 +1,20 @@
 """Scorers: what a search asks of one model, or of several that decode as one."""
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Protocol
+from functools import cached_property, reduce
+from typing import Protocol, cast
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
+from heedful.base.errors import UserError
 from heedful.base.packed import Packed
+from heedful.decode.frontiers.token_scores import normaliser
 from heedful.decode.slots.search import SlotSearch
+from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.models.protocols import Generator, State
 
 
@@ -85,3 +90,100 @@ class SingleModel:
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
         """Step the decoder."""
         return self.model.decoder.step(tokens_R, state)
+
+
+@dataclass(frozen=True)
+class States:
+    """One state per member."""
+
+    members: tuple[State, ...]
+
+    @property
+    def attention_RL(self) -> Float[Tensor, "R L"] | None:
+        """The mean of the members' attention."""
+        known = [state.attention_RL for state in self.members if state.attention_RL is not None]
+        return torch.stack(known).mean(0) if len(known) == len(self.members) else None
+
+    def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "States":
+        """Let row k of a sentence continue that sentence's row parents[k]."""
+        return States(tuple(state.reorder(parents_BK) for state in self.members))
+
+    def narrow(self, sentences: Int[Tensor, "A"]) -> "States":
+        """Keep only these sentences, with all their rows."""
+        return States(tuple(state.narrow(sentences) for state in self.members))
+
+
+class Ensemble(nn.Module):
+    """Models that vote with their probabilities, with equal weights. They read and write the same token ids.
+
+        P(y_t | y_<t, x) = 1/M sum_m P_m(y_t | y_<t, x)
+
+    The members may differ in family, width, depth and seed: each keeps its own state.
+    """
+
+    def __init__(self, models: Sequence[EncoderDecoder] | Sequence[LanguageModel]) -> None:
+        super().__init__()
+        if not models:
+            raise UserError("An ensemble has no models, but needs at least one: name them.")
+        self._members = [SingleModel(model) for model in models]
+        self.models = nn.ModuleList(models)
+        for number, member in enumerate(self._members, start=1):
+            if member.vocab_size != self.vocab_size:
+                raise UserError(
+                    f"Model {number} of the ensemble has {member.vocab_size:,} target tokens, but the first has "
+                    f"{self.vocab_size:,}: the models of an ensemble must share their vocabularies."
+                )
+            if member.continues != self.continues:
+                raise UserError(
+                    f"Model {number} of the ensemble {_use(member)}, but the first {_use(self._members[0])}: the "
+                    "models of an ensemble must use their sources alike."
+                )
+
+    @property
+    def device(self) -> torch.device:
+        """The device that computes."""
+        return self._members[0].device
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of target tokens."""
+        return self._members[0].vocab_size
+
+    @property
+    def continues(self) -> bool:
+        """Whether targets continue their sources."""
+        return self._members[0].continues
+
+    @property
+    def longest(self) -> int | None:
+        """The number of target tokens that all members have positions for; None if it is unlimited."""
+        return min((member.longest for member in self._members if member.longest is not None), default=None)
+
+    def forward(self, *inputs: Packed) -> Float[Tensor, "N V"]:
+        """Return the log probabilities of every next token, from what a model takes: source and target, or a text."""
+        return _mean([model(*inputs) for model in self.models])
+
+    def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> States:
+        """Start K rows per source with every member."""
+        return States(tuple(member.begin(sources, beams, aligned) for member in self._members))
+
+    def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], States]:
+        """Step every member; return the log probabilities of the next token, and the new states."""
+        states = cast(States, state).members
+        stepped = [member.step(tokens_R, own) for member, own in zip(self._members, states, strict=True)]
+        return _mean([logits_RV for logits_RV, _ in stepped]), States(tuple(own for _, own in stepped))
+
+
+def _use(member: SingleModel) -> str:
+    return "continues its source" if member.continues else "reads its source"
+
+
+def _mean(logits: Sequence[Float[Tensor, "N V"]]) -> Float[Tensor, "N V"]:
+    """Return the log of the mean probability, in float32 or wider."""
+    return reduce(torch.logaddexp, map(_log_probabilities, logits)) - math.log(len(logits))
+
+
+def _log_probabilities(logits_NV: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
+    scores_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32))
+    greatest_N1, log_sum_N1 = normaliser(scores_NV)
+    return scores_NV - greatest_N1 - log_sum_N1

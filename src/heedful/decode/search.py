@@ -16,11 +16,10 @@ from heedful.base.errors import UserError, option
 from heedful.base.packed import Layout, Packed
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.tokenize.tokenizer import UNKNOWN
-from heedful.decode.constraints.factories import make_constraints
+from heedful.decode.constraints.prefix import make_constraints
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.frontiers.independent import Greedy, IndependentRows
-from heedful.decode.frontiers.protocol import Frontier
-from heedful.decode.frontiers.rows import Attended
+from heedful.decode.frontiers.independent import IndependentRows
+from heedful.decode.frontiers.rows import Attended, Frontier
 from heedful.decode.frontiers.sampling import Draws
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, pack_prompts, pack_sources
@@ -86,12 +85,11 @@ def begin_frontier(
     limits = [query.limit for query in queries]
     constraints = make_constraints(settings.rules, queries, device)
     attended = Attended.begin(sources, settings.rows) if settings.attentive else None
+    start = limits, settings, constraints, device, attended, firsts
     if settings.sampling is not None:
         draws = Draws.of(settings.sampling, [query.drawn_from for query in queries], max(limits), device)
-        return IndependentRows.begin(limits, settings, draws, constraints, device, attended, firsts)
-    if settings.beam == 1:
-        return IndependentRows.begin(limits, settings, Greedy(), constraints, device, attended, firsts)
-    return Beam.begin(limits, settings, constraints, device, attended, firsts)
+        return IndependentRows.begin(*start, chooser=draws)
+    return IndependentRows.begin(*start) if settings.beam == 1 else Beam.begin(*start)
 
 
 # --- the loop: step the decoder, extend the hypotheses, let finished sentences leave ----------------------------------
@@ -173,47 +171,36 @@ def check_queries(
 
 
 def _check(query: Query, settings: SearchSettings, vocab_size: int, longest: int | None, continues: bool) -> Query:
+    sentence = f"sentence {query.number + 1:,}"
     if continues:
-        _refuse_prompt(query, longest)
+        if not len(query.source):
+            raise UserError(f"{sentence.capitalize()} has no token to continue: start it with `<s>`.")
+        if longest is not None and len(query.source) > longest:
+            raise UserError(
+                f"{sentence.capitalize()} has {len(query.source):,} tokens with its marker, but the model has "
+                f"positions for {longest:,} (`model.max_positions`): shorten it."
+            )
         longest = longest and longest - (len(query.source) - 1)
     if longest is not None and query.limit > longest:
         query = replace(query, limit=longest)
-    _refuse_what_does_not_fit(query, settings, longest)
-    _refuse_markers(query, vocab_size)
-    return query
-
-
-def _refuse_prompt(query: Query, longest: int | None) -> None:
-    if not len(query.source):
-        raise UserError(f"Sentence {query.number + 1:,} has no token to continue: start it with `<s>`.")
-    if longest is not None and len(query.source) > longest:
-        raise UserError(
-            f"Sentence {query.number + 1:,} has {len(query.source):,} tokens with its marker, but the model has "
-            f"positions for {longest:,} (`model.max_positions`): shorten it."
-        )
-
-
-def _refuse_what_does_not_fit(query: Query, settings: SearchSettings, longest: int | None) -> None:
     room = f"may have at most {query.limit:,} tokens with `</s>`"
     way_out = f" or raise {option('max_extra')}"
     if query.limit == longest:
         way_out = ", as the model has positions for no more (`model.max_positions`)"
     if len(query.prefix) >= query.limit:
         raise UserError(
-            f"The prefix of sentence {query.number + 1:,} has {len(query.prefix):,} tokens, but its target "
-            f"{room}: shorten the prefix{way_out}."
+            f"The prefix of {sentence} has {len(query.prefix):,} tokens, but its target {room}: shorten the "
+            f"prefix{way_out}."
         )
     if settings.min_length >= query.limit:
         raise UserError(
-            f"{option('min_length')} is {settings.min_length:,}, but the target of sentence {query.number + 1:,} "
-            f"{room}: lower {option('min_length')}{way_out}."
+            f"{option('min_length')} is {settings.min_length:,}, but the target of {sentence} {room}: lower "
+            f"{option('min_length')}{way_out}."
         )
-
-
-def _refuse_markers(query: Query, vocab_size: int) -> None:
     for token in query.prefix:
         if not UNKNOWN <= token < vocab_size:
             raise UserError(
-                f"The prefix of sentence {query.number + 1:,} has token {token}, but its tokens must be from "
-                f"{UNKNOWN} to {vocab_size - 1:,}: leave markers out."
+                f"The prefix of {sentence} has token {token}, but its tokens must be from {UNKNOWN} to "
+                f"{vocab_size - 1:,}: leave markers out."
             )
+    return query

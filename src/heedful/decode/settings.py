@@ -8,8 +8,9 @@ from heedful.base.errors import UserError, option
 from heedful.base.options import options_of
 from heedful.config.decode import DecodeOptions, Sampling
 from heedful.data.tokenize.tokenizer import END
-from heedful.decode.constraints.factories import ConstraintFactory, at_least, never, no_repeat
-from heedful.decode.penalties import LengthPenalty, Wu
+from heedful.decode.constraints.protocol import ConstraintFactory
+from heedful.decode.constraints.tokens import MinLength, Never, NoRepeat
+from heedful.decode.hypothesis import LengthPenalty, Wu
 
 _KEYS: Final = ("beam", "max_extra", "coverage", "no_repeat", "min_length")  # that a recipe's [decode] has too
 
@@ -58,11 +59,11 @@ class SearchSettings:
     @property
     def rules(self) -> tuple[ConstraintFactory, ...]:
         """Factories of all constraints: those that the settings name, and then those of `constraints`."""
-        named = [never(self.never)]
+        named: list[ConstraintFactory] = [lambda queries, device: Never.of(self.never, device)]
         if self.no_repeat:
-            named.append(no_repeat(self.no_repeat))
+            named.append(NoRepeat(self.no_repeat))
         if self.min_length:
-            named.append(at_least(self.min_length))
+            named.append(MinLength(self.min_length))
         return (*named, *self.constraints)
 
     @property

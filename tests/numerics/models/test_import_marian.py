@@ -18,7 +18,7 @@ from transformers import MarianTokenizer
 
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.penalties import Wu
+from heedful.decode.hypothesis import Wu
 from heedful.decode.settings import SearchSettings
 from heedful.interop.importing import import_model
 from heedful.models.networks import set_precision

@@ -9,6 +9,7 @@ import pytest
 import torch
 from tests.language_models import LANGUAGE_MODELS, language_model
 from tests.shared.covering import in_turn, one_in
+from tests.shared.searching import prompt_queries
 from torch import Tensor
 
 from heedful.base.errors import UserError
@@ -16,10 +17,9 @@ from heedful.base.packed import Packed
 from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints.tokens import NEVER
-from heedful.decode.ensemble import Ensemble
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.query import Query, prompt_queries
-from heedful.decode.scorer import SingleModel
+from heedful.decode.query import Query
+from heedful.decode.scorer import Ensemble, SingleModel
 from heedful.decode.search import check_queries, search
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.search import SlotSearch

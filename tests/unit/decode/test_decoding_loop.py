@@ -9,11 +9,11 @@ from torch import Tensor
 
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.decode.constraints.factories import make_constraints
+from heedful.decode.constraints.prefix import make_constraints
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.frontiers.independent import Greedy, IndependentRows
-from heedful.decode.frontiers.protocol import Frontier
-from heedful.decode.penalties import Wu
+from heedful.decode.frontiers.independent import IndependentRows
+from heedful.decode.frontiers.rows import Frontier
+from heedful.decode.hypothesis import Wu
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
 from heedful.decode.search import decode, decode_steps
@@ -74,7 +74,7 @@ def beam_of(limits: list[int], settings: SearchSettings) -> Beam:
 
 def frontier(kind: str, limits: list[int]) -> Frontier:
     settings = SearchSettings(beam=1)
-    greedy = IndependentRows.begin(limits, settings, Greedy(), make_constraints(settings.rules, [], CPU), CPU)
+    greedy = IndependentRows.begin(limits, settings, make_constraints(settings.rules, [], CPU), CPU)
     return greedy if kind == "greedy" else beam_of(limits, SearchSettings(beam=3))
 
 
@@ -138,7 +138,7 @@ def test_decoding_by_steps_shows_every_step_and_finds_the_same() -> None:
 
     def begun() -> Frontier:
         rules = make_constraints(settings.rules, [Query([], 9)] * 2, CPU)
-        return IndependentRows.begin([9, 9], settings, Greedy(), rules, CPU)
+        return IndependentRows.begin([9, 9], settings, rules, CPU)
 
     steps = list(decode_steps(cast(Scorer, Script(scripts)), sources(2), begun()))
     assert [step.last_R.tolist() for step in steps] == [[5, 8], [6, END], [7, PAD], [END, PAD]]

@@ -11,7 +11,7 @@ from heedful.base.errors import UserError
 from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN
-from heedful.decode.ensemble import Ensemble
+from heedful.decode.scorer import Ensemble
 from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from heedful.base.errors import UserError
 from heedful.base.packed import Layout
 from heedful.decode.frontiers.rows import Attended
-from heedful.decode.penalties import Coverage, Shifted, Wu
+from heedful.decode.hypothesis import Coverage, Shifted, Wu
 
 
 @pytest.mark.parametrize("alpha", [-0.1, float("nan"), float("inf")])

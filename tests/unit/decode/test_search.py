@@ -13,8 +13,8 @@ from heedful.config.decode import Sampling
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.decode import search as search_module
-from heedful.decode.ensemble import Ensemble
 from heedful.decode.query import text_queries
+from heedful.decode.scorer import Ensemble
 from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.network import build_model
 from heedful.models.limits import source_limit

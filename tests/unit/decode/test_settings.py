@@ -6,8 +6,7 @@ import pytest
 
 from heedful.base.errors import UserError
 from heedful.config.decode import Sampling
-from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.penalties import Shifted, Wu
+from heedful.decode.hypothesis import Hypothesis, Shifted, Wu
 from heedful.decode.settings import SearchSettings
 
 

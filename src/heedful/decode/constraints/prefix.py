@@ -12,12 +12,20 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import PAD
-from heedful.decode.constraints.protocol import Constraint, Sharing, SlotConstraint, SlotRows, follow, select
+from heedful.decode.constraints.protocol import (
+    Constraint,
+    ConstraintFactory,
+    OfSentences,
+    Sharing,
+    SlotConstraint,
+    SlotRows,
+    follow,
+)
 from heedful.decode.query import Query
 
 
 @dataclass(frozen=True, eq=False)
-class Prefix:
+class Prefix(OfSentences):
     """Each target starts with given tokens. The other constraints apply after them: a prefix is taken as it is."""
 
     tokens_BP: Int[Tensor, "B P"]  # `<pad>` after the end of a prefix
@@ -50,9 +58,15 @@ class Prefix:
         """Return the rule for the next step."""
         return replace(self, others=follow(self.others, parents_BK, last_BK))
 
-    def select(self, sentences: Int[Tensor, "A"]) -> "Prefix":
-        """Keep only these sentences."""
-        return Prefix(self.tokens_BP[sentences], select(self.others, sentences))
+
+def make_constraints(
+    factories: Sequence[ConstraintFactory], queries: Sequence[Query], device: torch.device
+) -> tuple[Constraint, ...]:
+    """Return the constraints of a batch; where queries have prefixes, the others apply after them."""
+    made = tuple(factory(queries, device) for factory in factories)
+    if any(len(query.prefix) for query in queries):
+        return (Prefix.of([query.prefix for query in queries], device, others=made),)
+    return made
 
 
 def find_sharing(constraints: Sequence[Constraint]) -> Sharing | None:

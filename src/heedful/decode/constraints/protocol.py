@@ -10,9 +10,9 @@ Shape letter of this file: S  slots
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -47,8 +47,42 @@ class Constraint(Protocol):
         ...
 
 
+ConstraintFactory = Callable[[Sequence[Query], torch.device], Constraint]  # called with the queries of a batch
+
+
+Part = TypeVar("Part", bound="OfSentences")
+
+
+@dataclass(frozen=True)
+class OfSentences:
+    """A dataclass about the sentences of a batch: its tensors have a row for each, and its other parts may be alike."""
+
+    def select(self: Part, sentences: Int[Tensor, "A"]) -> Part:
+        """Keep only these sentences."""
+        return replace(self, **{one.name: _select(getattr(self, one.name), sentences) for one in fields(self)})
+
+
+def _select(part: Any, sentences: Int[Tensor, "A"]) -> Any:
+    match part:
+        case Tensor():
+            return part[sentences]
+        case OfSentences():
+            return part.select(sentences)
+        case tuple():  # of constraints
+            return tuple(one.select(sentences) for one in part)
+        case _:
+            return part
+
+
 class Timeless(ABC):
-    """A constraint without a state: it looks at the tokens alone, and is the same for every sentence and step."""
+    """A constraint without a state: it looks at the tokens alone, and is the same for every sentence and step.
+
+    It is also its own factory.
+    """
+
+    def __call__(self, queries: Sequence[Query], device: torch.device) -> "Timeless":
+        """Return this rule, for any batch."""
+        return self
 
     @abstractmethod
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
@@ -153,8 +187,3 @@ def follow(
 ) -> tuple[Constraint, ...]:
     """Return the rules for the next step."""
     return tuple(constraint.follow(parents_BK, last_BK) for constraint in constraints)
-
-
-def select(constraints: Sequence[Constraint], sentences: Int[Tensor, "A"]) -> tuple[Constraint, ...]:
-    """Return the rules for these sentences alone."""
-    return tuple(constraint.select(sentences) for constraint in constraints)

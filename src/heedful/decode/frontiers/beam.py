@@ -20,9 +20,10 @@ Shape letters of this file: W  ranked continuations (2K)    J  best finished hyp
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -31,18 +32,16 @@ from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.decode.constraints.prefix import find_sharing
-from heedful.decode.constraints.protocol import Constraint, follow, select
+from heedful.decode.constraints.protocol import OfSentences, follow
 from heedful.decode.frontiers.banks import share_out
-from heedful.decode.frontiers.results import list_finished, list_unfinished
-from heedful.decode.frontiers.rows import Attended, Rows, first_tokens, pick
+from heedful.decode.frontiers.rows import Attended, Frontier, list_alignments, pick
 from heedful.decode.frontiers.token_scores import Scores
-from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.penalties import Coverage, greatest_penalty
+from heedful.decode.hypothesis import Coverage, Hypothesis, greatest_penalty
 from heedful.decode.settings import SearchSettings
 
 
 @dataclass(frozen=True, eq=False)
-class Finished:
+class Finished(OfSentences):
     """The J best finished hypotheses of each sentence, best first; minus infinity where there are fewer."""
 
     tokens_BJT: Int[Tensor, "B J T"]  # `<s>` first; any tokens after `</s>`
@@ -79,61 +78,39 @@ class Finished:
             else _longer(self.indices_BJT, indices_BKT, best_BJ),
         )
 
-    def select(self, sentences: Int[Tensor, "A"]) -> "Finished":
-        """Keep only these sentences."""
-        return Finished(
-            self.tokens_BJT[sentences],
-            self.log_p_BJ[sentences],
-            self.score_BJ[sentences],
-            self.count_B[sentences],
-            None if self.indices_BJT is None else self.indices_BJT[sentences],
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each sentence. Waits for the device."""
+        rows = zip(
+            self.tokens_BJT[:, :, 1:].tolist(),
+            self.score_BJ.tolist(),
+            self.log_p_BJ.tolist(),
+            list_alignments(self.log_p_BJ, self.indices_BJT),
+            strict=True,
         )
+        return [[Hypothesis.of(*found) for found in zip(*row, strict=True) if math.isfinite(found[1])] for row in rows]
 
 
 @dataclass(frozen=True, eq=False)
-class Beam(Rows):
-    """The K best hypotheses of each sentence that did not end, best first, and those that did."""
+class Beam(Frontier):
+    """The K best hypotheses of each sentence that did not end, best first, and those that did.
 
-    settings: SearchSettings
-    constraints: tuple[Constraint, ...]
-    tokens_BKT: Int[Tensor, "B K T"]  # `<s>` first; `<pad>` last where no token was allowed to follow
-    log_p_BK: Float[Tensor, "B K"]
+    A row whose last token is `<pad>` is one that no token was allowed to follow.
+    """
+
     finished: Finished
-    limit_B: Int[Tensor, "B"]  # maximum number of tokens, `</s>` included
-    ceiling_B: Float[Tensor, "B"]  # the greatest penalty up to there
-    attended: Attended | None
+    ceiling_B: Float[Tensor, "B"]  # the greatest penalty up to the limit
 
     @classmethod
-    def begin(
-        cls,
-        limits: Sequence[int],
-        settings: SearchSettings,
-        constraints: tuple[Constraint, ...],
-        device: torch.device,
-        attended: Attended | None = None,
-        firsts: Sequence[int] | None = None,
-    ) -> "Beam":
-        """Start with `<s>` or the given first token: one hypothesis per sentence, and K - 1 impossible ones."""
-        sentences = len(limits)
-        log_p_BK = torch.full((sentences, settings.beam), -math.inf, device=device)
+    def _start(cls, limits: Sequence[int], settings: SearchSettings, device: torch.device) -> Mapping[str, Any]:
+        """Start with one hypothesis per sentence, and K - 1 impossible ones."""
+        log_p_BK = torch.full((len(limits), settings.beam), -math.inf, device=device)
         log_p_BK[:, 0] = 0
-        return cls(
-            settings,
-            constraints,
-            first_tokens(sentences, settings.beam, firsts, device),
-            log_p_BK,
-            Finished.none(sentences, settings.nbest, settings.aligned, device),
-            torch.tensor(limits, device=device),
-            torch.tensor(
-                [greatest_penalty(settings.penalty, limit) for limit in limits], dtype=torch.float64, device=device
-            ),
-            attended,
-        )
-
-    @property
-    def beams(self) -> int:
-        """K: rows of each sentence."""
-        return self.settings.beam
+        ceilings = [greatest_penalty(settings.penalty, limit) for limit in limits]
+        return {
+            "log_p_BK": log_p_BK,
+            "finished": Finished.none(len(limits), settings.nbest, settings.aligned, device),
+            "ceiling_B": torch.tensor(ceilings, dtype=torch.float64, device=device),
+        }
 
     def extend(
         self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None
@@ -214,27 +191,11 @@ class Beam(Rows):
         stuck_B = self.tokens_BKT[:, 0, -1] == PAD
         return enough_B | hopeless_B | stuck_B | (self.limit_B <= self.length)
 
-    def select(self, sentences: Int[Tensor, "A"]) -> "Beam":
-        """Keep only these sentences."""
-        return replace(
-            self,
-            constraints=select(self.constraints, sentences),
-            tokens_BKT=self.tokens_BKT[sentences],
-            log_p_BK=self.log_p_BK[sentences],
-            finished=self.finished.select(sentences),
-            limit_B=self.limit_B[sentences],
-            ceiling_B=self.ceiling_B[sentences],
-            attended=self.attended and self.attended.select(sentences),
-        )
-
     def hypotheses(self) -> list[list[Hypothesis]]:
         """Return the J best of each sentence: those that ended, then those that were finished as they are."""
-        ended = self.finished
-        first = list_finished(ended.tokens_BJT, ended.score_BJ, ended.log_p_BJ, ended.indices_BJT)
-        then = list_unfinished(self.settings, self.tokens_BKT, self.log_p_BK, self.attended)
         return [
             list(islice([*finished, *sorted(cut, key=lambda found: -found.score)], self.settings.nbest))
-            for finished, cut in zip(first, then, strict=True)
+            for finished, cut in zip(self.finished.hypotheses(), super().hypotheses(), strict=True)
         ]
 
 

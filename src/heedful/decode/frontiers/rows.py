@@ -1,7 +1,10 @@
-"""K rows per sentence: what every frontier knows of them, and how they are rearranged."""
+"""K rows per sentence: what the decoding loop asks of the hypotheses of a search, and what all frontiers share."""
 
-from collections.abc import Sequence
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from jaxtyping import Bool, Float, Int, Shaped
@@ -9,10 +12,13 @@ from torch import Tensor
 
 from heedful.base.packed import Layout
 from heedful.data.tokenize.tokenizer import BEGIN
+from heedful.decode.constraints.protocol import Constraint, OfSentences
+from heedful.decode.hypothesis import Coverage, Hypothesis
+from heedful.decode.settings import SearchSettings
 
 
 @dataclass(frozen=True, eq=False)
-class Attended:
+class Attended(OfSentences):
     """The attention of K rows per sentence over its source, in the steps that output their tokens.
 
     It serves coverage and alignments.
@@ -41,16 +47,53 @@ class Attended:
         """Return I of the rows of each sentence."""
         return Attended(pick(self.sums_BKL, rows_BI), pick(self.indices_BKT, rows_BI))
 
-    def select(self, sentences: Int[Tensor, "A"]) -> "Attended":
-        """Keep only these sentences."""
-        return Attended(self.sums_BKL[sentences], self.indices_BKT[sentences])
+
+Kind = TypeVar("Kind", bound="Frontier")
 
 
-class Rows:
-    """Hypotheses that grow by one token per step."""
+@dataclass(frozen=True, eq=False)
+class Frontier(OfSentences, ABC):
+    """The hypotheses of B sentences, K rows each, and the rule by which they grow and end."""
 
-    tokens_BKT: Int[Tensor, "B K T"]  # first `<s>`, or the last token of the prompt
+    settings: SearchSettings
+    constraints: tuple[Constraint, ...]
+    tokens_BKT: Int[Tensor, "B K T"]  # first `<s>`, or the last token of the prompt; `<pad>` after the end of a row
+    log_p_BK: Float[Tensor, "B K"]
+    limit_B: Int[Tensor, "B"]  # maximum number of tokens, `</s>` included
     attended: Attended | None
+
+    @classmethod
+    def begin(
+        cls: type[Kind],
+        limits: Sequence[int],
+        settings: SearchSettings,
+        constraints: tuple[Constraint, ...],
+        device: torch.device,
+        attended: Attended | None = None,
+        firsts: Sequence[int] | None = None,
+        **own: Any,
+    ) -> Kind:
+        """Start every row with `<s>`, or with the first token that is given for its sentence."""
+        tokens_BK1 = torch.full((len(limits), settings.rows, 1), BEGIN, device=device)
+        if firsts is not None:
+            tokens_BK1[:] = torch.tensor(firsts, device=device).view(-1, 1, 1)
+        shared = {
+            "tokens_BKT": tokens_BK1,
+            "log_p_BK": torch.zeros(tokens_BK1.shape[:2], device=device),
+            "limit_B": torch.tensor(limits, device=device),
+            "attended": attended,
+        }
+        return cls(settings, constraints, **{**shared, **cls._start(limits, settings, device), **own})
+
+    @classmethod
+    @abstractmethod
+    def _start(cls, limits: Sequence[int], settings: SearchSettings, device: torch.device) -> Mapping[str, Any]:
+        """Return the fields that are not the same at the start of all frontiers."""
+
+    @property
+    def beams(self) -> int:
+        """K: rows of each sentence."""
+        return self.tokens_BKT.shape[1]
 
     @property
     def aligned(self) -> bool:
@@ -64,17 +107,56 @@ class Rows:
 
     @property
     def last_R(self) -> Int[Tensor, "R"]:
-        """The last token of each row."""
+        """The last token of each row, which the decoder has not seen yet."""
         return self.tokens_BKT[:, :, -1].flatten()
 
+    @abstractmethod
+    def extend(
+        self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None
+    ) -> tuple["Frontier", Int[Tensor, "B K"] | None]:
+        """Grow by one token. Also return the row that each row extends, or None where each extends itself.
 
-def first_tokens(
-    sentences: int, beams: int, firsts: Sequence[int] | None, device: torch.device
-) -> Int[Tensor, "B K 1"]:
-    """Return the tokens that the first step takes: `<s>` where none are given."""
-    if firsts is None:
-        return torch.full((sentences, beams, 1), BEGIN, device=device)
-    return torch.tensor(firsts, device=device).view(sentences, 1, 1).repeat(1, beams, 1)
+        The attention is that of the step which gave the scores, where it is needed. The scores are used up.
+        """
+
+    @property
+    @abstractmethod
+    def done_B(self) -> Bool[Tensor, "B"]:
+        """Which sentences need no further step. Every sentence is done after a finite number of steps."""
+
+    def hypotheses(self) -> list[list[Hypothesis]]:
+        """Return what was found for each sentence, scored by its present length. Waits for the device."""
+        settings, attended, indices_BKT = self.settings, self.attended, None
+        covered_BK = torch.zeros_like(self.log_p_BK)
+        if attended is not None:
+            covered_BK = Coverage(settings.coverage)(attended.sums_BKL)
+            indices_BKT = attended.indices_BKT if settings.aligned else None
+        rows = zip(
+            self.tokens_BKT[:, :, 1:].tolist(),
+            self.log_p_BK.tolist(),
+            covered_BK.tolist(),
+            list_alignments(self.log_p_BK, indices_BKT),
+            strict=True,
+        )
+        return [
+            [
+                Hypothesis.scored(tokens, log_p, settings.penalty, covered, aligned)
+                for tokens, log_p, covered, aligned in zip(*row, strict=True)
+                if math.isfinite(log_p)
+            ]
+            for row in rows
+        ]
+
+
+def list_alignments(
+    like_BK: Float[Tensor, "B K"], indices_BKT: Int[Tensor, "B K T"] | None
+) -> list[list[list[int] | None]]:
+    """Return the aligned source tokens of each row, or None for each."""
+    if indices_BKT is None:
+        sentences, rows = like_BK.shape
+        return [[None] * rows] * sentences
+    alignments: list[list[list[int] | None]] = indices_BKT.tolist()
+    return alignments
 
 
 def pick(x_BW: Shaped[Tensor, "B W *rest"], indices_BI: Int[Tensor, "B I"]) -> Shaped[Tensor, "B I *rest"]:

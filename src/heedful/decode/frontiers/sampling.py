@@ -6,7 +6,7 @@ depend on the batch, or on the number of other samples. A search that continues 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.config.decode import Sampling
+from heedful.decode.constraints.protocol import OfSentences
 from heedful.decode.frontiers.token_scores import Scores
 from heedful.decode.query import DrawStart
 
@@ -22,7 +23,7 @@ _AT_ONCE: Final = 4  # numbers that Philox makes for each value of its counter
 
 
 @dataclass(frozen=True, eq=False)
-class Draws:
+class Draws(OfSentences):
     """Chooses the next token of each row by one uniform number per row and step."""
 
     sampling: Sampling
@@ -37,10 +38,6 @@ class Draws:
         """Return the log P and the token of each row."""
         tokens_R1 = draw(scores.scores_RV, self.uniform_BKS[:, :, step].flatten(), self.sampling).unsqueeze(1)
         return scores.log_p(scores.scores_RV.gather(1, tokens_R1)).squeeze(1), tokens_R1.squeeze(1)
-
-    def select(self, sentences: Int[Tensor, "A"]) -> "Draws":
-        """Keep only these sentences."""
-        return replace(self, uniform_BKS=self.uniform_BKS[sentences])
 
 
 def uniforms(

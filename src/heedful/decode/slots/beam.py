@@ -4,46 +4,31 @@ from collections.abc import Sequence
 from itertools import islice
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.frontiers.banks import share_in_slots
-from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.penalties import greatest_penalty
+from heedful.decode.hypothesis import Hypothesis, greatest_penalty
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
-from heedful.decode.slots.constraints import ConstraintsInSlots
-from heedful.decode.slots.frontier import allowed_tokens
+from heedful.decode.slots.frontier import SlotFrontier
 from heedful.models.transformer.slots import Slots
 from heedful.nn.decoding.beam_step import beam_step, trace
 from heedful.nn.decoding.best_tokens import best_tokens
 from heedful.nn.kernels.beam_state import BeamState
 
 
-class BeamInSlots:
+class BeamInSlots(SlotFrontier):
     """The K best unfinished hypotheses of each slot, best first, and the J best finished ones."""
 
-    def __init__(
-        self, slots: Slots, settings: SearchSettings, vocab_size: int, constraints: ConstraintsInSlots
-    ) -> None:
-        self.settings = settings
-        self._allowed_V = allowed_tokens(settings, vocab_size, slots.positions_S.device)
-        self._constraints = constraints
+    def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int, prefixed: bool = False) -> None:
+        super().__init__(slots, settings, vocab_size, prefixed)
         penalties = [settings.penalty(max(1, length)) for length in range(slots.room + 2)]
         self._state = BeamState.idle(
             slots.ancestors_SKP, slots.positions_S, settings.nbest, penalties, settings.min_length, END
         )
-
-    @property
-    def last_R(self) -> Int[Tensor, "R"]:
-        """The last token of each row."""
-        return self._state.last_SK.view(-1)
-
-    @property
-    def done_S(self) -> Bool[Tensor, "S"]:
-        """Which slots need no further step."""
-        return self._state.done_S
+        self.last_R, self.done_S = self._state.last_SK.view(-1), self._state.done_S
 
     def admit(
         self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None = None, seed: int = 0
@@ -60,22 +45,22 @@ class BeamInSlots:
         )
         if firsts is not None:
             self._state.last_SK[slots] = torch.tensor(firsts, device=device).unsqueeze(1)
-        self._constraints.admit(slots, queries, firsts)
-        if self._constraints.sharing is not None:
-            self._state.shared_S[slots] = self._constraints.sharing.requires_B[slots]
+        self.constraints.admit(slots, queries, firsts)
+        if self.constraints.sharing is not None:
+            self._state.shared_S[slots] = self.constraints.sharing.requires_B[slots]
 
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
         """Rank the continuations; finish those that end, and continue with the others."""
         state, count = self._state, 2 * self.settings.beam
-        scores_RV = self._constraints.scores(logits_RV, self._allowed_V, state.ends_R)
-        scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, count, self._allowed_V, state.ends_R, END, scores_RV)
-        if self._constraints.sharing is not None and scores_RV is not None:
+        scores_RV = self.constraints.scores(logits_RV, self.allowed_V, state.ends_R)
+        scores_RC, tokens_RC, sums_R = best_tokens(logits_RV, count, self.allowed_V, state.ends_R, END, scores_RV)
+        if self.constraints.sharing is not None and scores_RV is not None:
             best_RC, order_RC = scores_RC.topk(count, dim=1)
             scores_RC, tokens_RC = share_in_slots(
-                scores_RV, state.log_p_SK, best_RC, tokens_RC.gather(1, order_RC), sums_R, self._constraints.sharing
+                scores_RV, state.log_p_SK, best_RC, tokens_RC.gather(1, order_RC), sums_R, self.constraints.sharing
             )
         beam_step(state, scores_RC, tokens_RC, sums_R)
-        self._constraints.follow(state.rows_R, self.last_R)
+        self.constraints.follow(state.rows_R, self.last_R)
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
         """Return the J best of each slot: those that ended, then those that were finished as they are."""

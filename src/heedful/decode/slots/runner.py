@@ -16,12 +16,10 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, pack_prompts
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots.beam import BeamInSlots
-from heedful.decode.slots.constraints import ConstraintsInSlots
 from heedful.decode.slots.frontier import SlotFrontier
-from heedful.decode.slots.greedy import GreedyInSlots
-from heedful.decode.slots.sampling import SamplingInSlots
+from heedful.decode.slots.greedy import GreedyInSlots, SamplingInSlots
 from heedful.models.protocols import Generator
-from heedful.models.transformer.slots import SlotDecoder, Slots, SlotShape
+from heedful.models.transformer.slots import SlotDecoder, SlotShape
 from heedful.nn.cuda_graphs import as_cuda_graph
 
 _AT_ONCE: Final = 4  # steps in a recording of few rows: launching one takes longer than computing it
@@ -35,12 +33,9 @@ class SlotRunner:
     def __init__(self, model: Generator, shape: SlotShape, settings: SearchSettings, prefixed: bool = False) -> None:
         weight, self._decoder = model.decoder.output.weight, cast(SlotDecoder, model.decoder)
         self._device, self._count = weight.device, shape.slots
-        self._slots = slots = self._decoder.slots(shape)
-        self._constraints = ConstraintsInSlots(slots, settings, weight.shape[0], prefixed)
-        frontier = _make_frontier(slots, settings, weight.shape[0], self._constraints)
-        self._frontier = frontier
         decoder = self._decoder
-
+        self._slots = slots = decoder.slots(shape)
+        self._frontier = frontier = _kind(settings)(slots, settings, weight.shape[0], prefixed)
         at_once = _AT_ONCE if shape.slots * shape.beams <= _FEW else 1
 
         def step() -> None:
@@ -58,7 +53,7 @@ class SlotRunner:
         Yield the indices of some and what was found for them. The settings are equal to those that this was made
         for, but for the seed of sampling.
         """
-        self._constraints.renew(settings)
+        self._frontier.constraints.renew(settings)
         seed = settings.sampling.seed if settings.sampling else 0
         if memory is not None:
             self._decoder.remember(memory, self._slots)
@@ -101,12 +96,10 @@ class SlotRunner:
         return torch.tensor(numbers, dtype=torch.int64, device=self._device)
 
 
-def _make_frontier(
-    slots: Slots, settings: SearchSettings, vocab_size: int, constraints: ConstraintsInSlots
-) -> SlotFrontier:
+def _kind(settings: SearchSettings) -> type[SlotFrontier]:
     if settings.sampling is not None:
-        return SamplingInSlots(slots, settings, vocab_size, constraints)
-    return (BeamInSlots if settings.beam > 1 else GreedyInSlots)(slots, settings, vocab_size, constraints)
+        return SamplingInSlots
+    return BeamInSlots if settings.beam > 1 else GreedyInSlots
 
 
 class _Watch:

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from heedful.data.tokenize.tokenizer import END, PAD, Tokenizer
-from heedful.decode.frontiers.protocol import Frontier
+from heedful.decode.frontiers.rows import Frontier
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import DrawStart, Query, pack_prompts, token_ids
 from heedful.decode.scorer import SingleModel

@@ -7,7 +7,7 @@ from typing import Any
 from heedful.base.errors import UserError, option
 from heedful.base.options import complete
 from heedful.config.decode import Sampling
-from heedful.decode.constraints.factories import penalise_repetition
+from heedful.decode.constraints.tokens import PenaliseRepetition
 from heedful.decode.settings import SearchSettings
 from heedful.tasks.generate.generation import OF_SAMPLING, GenerateOptions
 
@@ -41,7 +41,7 @@ def resolve(options: GenerateOptions, batch_tokens: int) -> GenerateRequest:
         beam=beam,
         nbest=1 if sampling else samples,
         sampling=sampling,
-        constraints=(penalise_repetition(penalty),) if penalty > 1 else (),
+        constraints=(PenaliseRepetition(penalty),) if penalty > 1 else (),
     )
     others = {name: chosen[name] for name in ("max_tokens", "samples", "slide", "batch_tokens")}
     return GenerateRequest(settings, stop=tuple(chosen["stop"] or ()), **others)

@@ -12,7 +12,7 @@ from heedful.config.decode import Decode
 from heedful.data.batches.pairs import collate, pair_costs
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
-from heedful.decode.penalties import LengthPenalty
+from heedful.decode.hypothesis import LengthPenalty
 from heedful.metrics.language.perplexity import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode

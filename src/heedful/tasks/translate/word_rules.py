@@ -6,10 +6,10 @@ from pathlib import Path
 
 from heedful.base.errors import UserError
 from heedful.data.corpora.formats.lines import locate, read_lines
-from heedful.decode.constraints.factories import words
 from heedful.decode.constraints.words.automaton import WordAutomaton
-from heedful.decode.constraints.words.boundaries import at_boundary, occurs
+from heedful.decode.constraints.words.in_slots import words
 from heedful.decode.constraints.words.planner import WordPlanner, check_room
+from heedful.decode.constraints.words.spelling import at_boundary, occurs
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer

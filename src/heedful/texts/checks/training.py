@@ -19,7 +19,7 @@ from heedful.config.train.schedules import (
 )
 from heedful.config.train.table import Masking
 from heedful.data.batches.masking import mask
-from heedful.decode.penalties import Shifted
+from heedful.decode.hypothesis import Shifted
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.texts.checks.computed import Computed, drawn, numbers

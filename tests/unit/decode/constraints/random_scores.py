@@ -10,8 +10,8 @@ from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.frontiers.beam import Beam
-from heedful.decode.frontiers.independent import Greedy, IndependentRows
-from heedful.decode.frontiers.protocol import Frontier
+from heedful.decode.frontiers.independent import IndependentRows
+from heedful.decode.frontiers.rows import Frontier
 from heedful.decode.frontiers.sampling import Draws
 from heedful.decode.query import DrawStart
 from heedful.decode.settings import SearchSettings
@@ -51,10 +51,10 @@ def frontier(kind: str, settings: SearchSettings, limits: list[int], constraints
     if kind == "beam":
         return Beam.begin(limits, settings, constraints, device)
     if kind == "greedy":
-        return IndependentRows.begin(limits, settings, Greedy(), constraints, device)
+        return IndependentRows.begin(limits, settings, constraints, device)
     sampling = Sampling(samples=SAMPLES)
     draws = Draws.of(sampling, [DrawStart(number) for number in range(len(limits))], max(limits), device)
-    return IndependentRows.begin(limits, replace(settings, sampling=sampling), draws, constraints, device)
+    return IndependentRows.begin(limits, replace(settings, sampling=sampling), constraints, device, chooser=draws)
 
 
 def search_of(kind: str, beam: int, limits: list[int], constraints: tuple[Constraint, ...]) -> Frontier:

@@ -13,10 +13,9 @@ from torch import Tensor
 
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.constraints.factories import make_constraints, penalise_repetition
-from heedful.decode.constraints.prefix import Prefix
+from heedful.decode.constraints.prefix import Prefix, make_constraints
 from heedful.decode.constraints.protocol import Constraint
-from heedful.decode.constraints.tokens import NEVER, MinLength, Never, NoRepeat, RepetitionPenalty
+from heedful.decode.constraints.tokens import NEVER, MinLength, Never, NoRepeat, PenaliseRepetition, RepetitionPenalty
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
@@ -214,7 +213,7 @@ def test_a_repetition_penalty_lowers_the_scores_of_what_occurred_in_source_and_r
 
 
 def test_a_repetition_penalty_follows_its_sentences_and_keeps_what_is_forbidden() -> None:
-    made = penalise_repetition(3.0)([Query([4], 5), Query([1, 2], 5)], CPU)
+    made = PenaliseRepetition(3.0)([Query([4], 5), Query([1, 2], 5)], CPU)
     kept = made.follow(None, torch.tensor([[1], [2]])).select(torch.tensor([1]))
     scores = torch.tensor([[3.0, 3.0, -math.inf, 3.0, 3.0]])
     kept.forbid(scores, torch.tensor([[2]]))

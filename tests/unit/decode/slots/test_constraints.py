@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 import torch
 from tests.language_models import language_model
+from tests.shared.searching import prompt_queries
 from tests.unit.decode.constraints.words.vocabularies import smallest
 from tests.unit.decode.slots.small_searches import VOCABULARY, assert_the_same, model_of, queries_of, sources_of
 
 from heedful.base.errors import UserError
 from heedful.config.decode import Sampling
-from heedful.decode.constraints.factories import ConstraintFactory, at_least, no_repeat, penalise_repetition, words
+from heedful.decode.constraints.protocol import ConstraintFactory
+from heedful.decode.constraints.tokens import MinLength, NoRepeat, PenaliseRepetition
 from heedful.decode.constraints.trees import Trees, TreeTokens
+from heedful.decode.constraints.words.in_slots import words
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.query import Query, prompt_queries
+from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import check_queries, search
 from heedful.decode.settings import SearchSettings
@@ -30,11 +33,11 @@ from heedful.nn.kernels import without_kernels
 TREES = Trees(TreeTokens(opening=[4, 5, 6], closing=[7, 8, 9], words=[10, 11]), VOCABULARY)
 RULES: dict[str, tuple[ConstraintFactory, ...]] = {
     "trees": (TREES,),
-    "repetition": (penalise_repetition(1.8),),
-    "n-grams": (no_repeat(2),),
+    "repetition": (PenaliseRepetition(1.8),),
+    "n-grams": (NoRepeat(2),),
     "forbidden words": (words(dict.fromkeys(range(99), smallest("bpe").plan((), ("ab", "b a")))),),
     "required words": (words(dict.fromkeys(range(99), smallest("bpe").plan(("ab",), ("b a",)))),),
-    "all": (no_repeat(1), TREES, penalise_repetition(1.3)),
+    "all": (NoRepeat(1), TREES, PenaliseRepetition(1.3)),
 }
 SEARCHES: dict[str, dict[str, Any]] = {
     "greedy": {"beam": 1},
@@ -83,7 +86,7 @@ def test_n_grams_of_settings_are_not_repeated_in_slots(beam: int) -> None:
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_prompts_count_as_repeated_in_slots(kind: str) -> None:
     model = language_model("rope")
-    rules = (penalise_repetition(2.0), no_repeat(2))
+    rules = (PenaliseRepetition(2.0), NoRepeat(2))
     settings, scorer = SearchSettings(**SEARCHES[kind], constraints=rules), SingleModel(model)
     queries = prompt_queries([[5, 9, 7], [], [4], [8, 8, 10, 11, 6, 6], [7] * 9], 12)
     queries = check_queries(queries, settings, scorer.vocab_size, scorer.longest, scorer.continues)
@@ -93,7 +96,7 @@ def test_prompts_count_as_repeated_in_slots(kind: str) -> None:
 @pytest.mark.parametrize("kind", SEARCHES)
 def test_targets_start_with_their_prefixes_in_slots(kind: str) -> None:
     """Other rules apply after them; slots without a prefix are free from the start."""
-    rules = (no_repeat(1), penalise_repetition(1.5))
+    rules = (NoRepeat(1), PenaliseRepetition(1.5))
     settings = SearchSettings(**SEARCHES[kind], max_extra=6, min_length=3, constraints=rules)
     model = model_of()
     prefixes = [[], [12, 12, 5], [9], [], [20, 21, 22, 23], [7, 7]]
@@ -109,11 +112,11 @@ def test_equal_rules_share_what_was_recorded() -> None:
     model = model_of()
     finder = SlotSearch(model)
     for _ in range(2):
-        rules = (Trees(TreeTokens([4], [5], [6]), VOCABULARY), penalise_repetition(1.5), no_repeat(3))
+        rules = (Trees(TreeTokens([4], [5], [6]), VOCABULARY), PenaliseRepetition(1.5), NoRepeat(3))
         settings = SearchSettings(beam=2, max_extra=9, constraints=rules)
         finder(sentences_of(model, 4, settings), settings, 4096, lambda ready: None)
     assert len(finder._runners) == 1
-    settings = replace(settings, constraints=(penalise_repetition(1.6),))
+    settings = replace(settings, constraints=(PenaliseRepetition(1.6),))
     finder(sentences_of(model, 4, settings), settings, 4096, lambda ready: None)
     assert len(finder._runners) == 2
 
@@ -121,7 +124,7 @@ def test_equal_rules_share_what_was_recorded() -> None:
 def test_a_rule_that_cannot_be_recorded_leaves_the_search_to_the_reference() -> None:
     finder = SlotSearch(model_of())
     assert finder.takes(SearchSettings(no_repeat=2, constraints=(TREES,)), [])
-    assert not finder.takes(SearchSettings(constraints=(TREES, at_least(3))), [])
+    assert not finder.takes(SearchSettings(constraints=(TREES, MinLength(3))), [])
     planner = smallest("bpe")
     one, other, required = planner.plan((), ("a",)), planner.plan((), ("b",)), planner.plan(("a",), ("ab",))
     many = planner.plan(["".join(letters) for letters in product("ab", repeat=6)], ())

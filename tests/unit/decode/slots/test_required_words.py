@@ -14,8 +14,9 @@ from heedful.config.decode import Sampling
 from heedful.config.tokenizer import Bpe
 from heedful.data.tokenize.tokenizer import END
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.decode.constraints.factories import penalise_repetition, words
+from heedful.decode.constraints.tokens import PenaliseRepetition
 from heedful.decode.constraints.words.automaton import WordAutomaton
+from heedful.decode.constraints.words.in_slots import words
 from heedful.decode.constraints.words.planner import WordPlanner
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
@@ -98,7 +99,7 @@ def test_required_words_in_slots_find_what_the_reference_finds(kind: str, seed: 
 def test_required_words_in_slots_come_after_prefixes_and_with_other_rules(kind: str) -> None:
     model, plain = (
         eager_model(),
-        SearchSettings(**SEARCHES[kind], max_extra=22, constraints=(penalise_repetition(1.2),)),
+        SearchSettings(**SEARCHES[kind], max_extra=22, constraints=(PenaliseRepetition(1.2),)),
     )
     pieces = random.Random(5)
     queries = [

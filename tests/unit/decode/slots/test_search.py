@@ -11,8 +11,7 @@ from tests.unit.decode.slots.small_searches import assert_the_same, in_slots, mo
 
 from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import UNKNOWN
-from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.penalties import Shifted, Wu
+from heedful.decode.hypothesis import Hypothesis, Shifted, Wu
 from heedful.decode.query import text_queries
 from heedful.decode.settings import SearchSettings
 from heedful.decode.slots import search as slot_search

@@ -3,7 +3,7 @@
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.decode.penalties import Wu
+from heedful.decode.hypothesis import Wu
 from heedful.tasks.translate.model import Translator
 
 SOURCE = "ant bee cat"

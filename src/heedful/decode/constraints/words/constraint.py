@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import END, PAD
-from heedful.decode.constraints.protocol import Sharing
+from heedful.decode.constraints.protocol import OfSentences, Sharing
 from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.distances import UNREACHED
 from heedful.decode.constraints.words.tables import Ahead, Tables, first_states
@@ -32,7 +32,7 @@ class _Noted:
 
 
 @dataclass(frozen=True, eq=False)
-class Words(Sharing):
+class Words(OfSentences, Sharing):
     """Targets contain their required words, and no forbidden ones."""
 
     tables: Tables
@@ -102,8 +102,7 @@ class Words(Sharing):
 
     def select(self, sentences: Int[Tensor, "A"]) -> "Words":
         """Keep only these sentences."""
-        names = ("requires_B", "most_B", "state_BK", "met_BKC", "limit_BK")
-        return replace(self, noted=_Noted(), **{name: getattr(self, name)[sentences] for name in names})
+        return replace(super().select(sentences), noted=_Noted())
 
     def advancing(self) -> Int[Tensor, "R F"]:
         """Return tokens after which less is left to a row; `<pad>` fills up."""

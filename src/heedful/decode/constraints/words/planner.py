@@ -7,8 +7,7 @@ from typing import Final
 from heedful.base.errors import UserError, option
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.decode.constraints.words.automaton import WordAutomaton, build_automaton
-from heedful.decode.constraints.words.boundaries import occurs
-from heedful.decode.constraints.words.spelling import Spelling
+from heedful.decode.constraints.words.spelling import Spelling, occurs
 from heedful.decode.query import Query
 
 _KEPT: Final = 4096  # automata

@@ -1,9 +1,11 @@
 """The text that each piece of a vocabulary adds to a target, and which pieces can be parts of given words."""
 
+import re
+import unicodedata
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import pairwise
 from typing import Final, NamedTuple
 
@@ -13,7 +15,6 @@ from numpy.typing import NDArray
 from heedful.base.errors import UserError
 from heedful.data.tokenize.own_tokenizer import OwnTokenizer
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.decode.constraints.words.boundaries import begins_letter, is_letter
 
 REST: Final = 4  # the kind of a piece that only continues a character
 NOTHING: Final = 5  # the kind of markers, and of a piece without text
@@ -138,3 +139,40 @@ def _continued(text: bytes, place: int) -> int:
     while place < len(text) and 0x80 <= text[place] < 0xC0:
         place += 1
     return place
+
+
+def is_letter(character: str) -> bool:
+    """Whether words are made of such characters."""
+    return character.isalnum() or character == "_" or unicodedata.category(character)[0] == "M"
+
+
+def at_boundary(text: str, place: int) -> bool:
+    """Whether a word may begin or end before this character of a text."""
+    return not (0 < place < len(text) and is_letter(text[place - 1]) and is_letter(text[place]))
+
+
+def occurrences(text: str, words: str) -> Iterator[int]:
+    """Yield where some words begin in a text, as whole words."""
+    for found in re.finditer(f"(?={re.escape(words)})", text):
+        if at_boundary(text, found.start()) and at_boundary(text, found.start() + len(words)):
+            yield found.start()
+
+
+def occurs(text: str, words: str) -> bool:
+    """Whether a text contains some words, as whole words."""
+    return next(occurrences(text, words), None) is not None
+
+
+@cache
+def begins_letter(beginning: bytes) -> bool:
+    """Whether most characters whose UTF-8 begins with these bytes are letters: a piece may be a part of a character."""
+    size = 2 if beginning[0] < 0xE0 else 3 if beginning[0] < 0xF0 else 4
+    if not 0xC2 <= beginning[0] <= 0xF4 or not 0 < size - len(beginning) <= 2:
+        return False  # no character; or any of the many beyond U+FFFF, of which texts have the symbols
+    votes = [0, 0]
+    for rest in range(64 ** (size - len(beginning))):
+        tail = [0x80 + (rest >> 6 * place) % 64 for place in reversed(range(size - len(beginning)))]
+        character = (beginning + bytes(tail)).decode(errors="replace")
+        if len(character) == 1 and unicodedata.category(character)[0] != "C":
+            votes[is_letter(character)] += 1
+    return votes[True] > votes[False]

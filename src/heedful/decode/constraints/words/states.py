@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heedful.decode.constraints.words.boundaries import is_letter
-from heedful.decode.constraints.words.spelling import REST, Spelling
+from heedful.decode.constraints.words.spelling import REST, Spelling, is_letter
 
 _START: Final = 0  # node of the trie
 AFTER_OTHER, AFTER_LETTER = 0, 1  # the numbers of the roots

@@ -9,8 +9,7 @@ from torch import nn
 
 from heedful.base.arguments import check_path, check_several
 from heedful.base.errors import UserError, by_caller
-from heedful.decode.ensemble import Ensemble
-from heedful.decode.scorer import Scorer, SingleModel
+from heedful.decode.scorer import Ensemble, Scorer, SingleModel
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder

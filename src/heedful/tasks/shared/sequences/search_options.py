@@ -8,7 +8,7 @@ from heedful.base.arguments import check_whole
 from heedful.base.errors import UserError, by_caller, option
 from heedful.base.options import complete
 from heedful.config.decode import Decode, Sampling, SearchOptions
-from heedful.decode.penalties import LengthPenalty, Shifted, Wu
+from heedful.decode.hypothesis import LengthPenalty, Shifted, Wu
 from heedful.decode.settings import SearchSettings
 from heedful.tasks.shared.sequences.minimum_bayes_risk import Found, MinimumBayesRisk
 from heedful.tasks.shared.sequences.text_codec import Languages

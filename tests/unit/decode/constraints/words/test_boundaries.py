@@ -2,8 +2,7 @@
 
 import pytest
 
-from heedful.decode.constraints.words.boundaries import begins_letter, occurrences, occurs
-from heedful.decode.constraints.words.spelling import shape_of
+from heedful.decode.constraints.words.spelling import begins_letter, occurrences, occurs, shape_of
 
 
 @pytest.mark.parametrize("text", ["cat", "the cat", "(cat)", "cat's", "cat-like", "„cat“", "a cat, a dog"])

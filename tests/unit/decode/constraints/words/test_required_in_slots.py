@@ -11,10 +11,9 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from heedful.data.tokenize.tokenizer import END
-from heedful.decode.constraints.factories import words
 from heedful.decode.constraints.protocol import SlotFactory, SlotRows
 from heedful.decode.constraints.words.constraint import Words
-from heedful.decode.constraints.words.required_in_slots import RequiredInSlots, RequiredWords, Sizes
+from heedful.decode.constraints.words.in_slots import RequiredInSlots, RequiredWords, Sizes, words
 from heedful.decode.frontiers.banks import share_in_slots
 from heedful.decode.query import Query
 

@@ -11,12 +11,13 @@ from torch import Tensor
 
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import END
-from heedful.decode.constraints.factories import make_constraints, words
+from heedful.decode.constraints.prefix import make_constraints
 from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.constraints.tokens import Never
-from heedful.decode.constraints.words.boundaries import occurs
 from heedful.decode.constraints.words.constraint import Words
+from heedful.decode.constraints.words.in_slots import words
 from heedful.decode.constraints.words.planner import WordPlanner
+from heedful.decode.constraints.words.spelling import occurs
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer

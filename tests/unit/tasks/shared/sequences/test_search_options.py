@@ -10,7 +10,7 @@ from heedful.config.decode import Decode, Sampling, SearchOptions
 from heedful.config.tokenizer import ByteBpe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.decode.penalties import Shifted, Wu
+from heedful.decode.hypothesis import Shifted, Wu
 from heedful.tasks.caption.caption import CaptionOptions
 from heedful.tasks.generate.generation import GenerateOptions
 from heedful.tasks.parse.parse import ParseOptions
