@@ -30,7 +30,7 @@ from heedful.explain.explanation import (
     TokenSequence,
 )
 from heedful.explain.pages.page import explorer_page
-from heedful.explain.states import LayerStates
+from heedful.explain.recorded_states import LayerStates
 from heedful.metrics.recorded_results import RESULTS, record
 
 NAME: Final = "pages"

@@ -24,7 +24,6 @@ from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.explain.explanation import Explanation
 from heedful.explain.pages.images import by_words
 from heedful.metrics.recorded_results import RESULTS, record
-from heedful.tasks.translate.explaining import explain_found
 from heedful.tasks.translate.model import Translator
 
 NAME: Final = "alignment"
@@ -48,9 +47,7 @@ def measure(model: Translator, count: int) -> tuple[LinkCounts, int]:
     counts = []
     for (source, reference), links, (best, *_) in zip(pairs, gold, translated, strict=True):
         if best.text == reference:
-            counts.append(
-                count_links(hard_links(explain_found(model, source, best, top=0)), links.sure, links.possible)
-            )
+            counts.append(count_links(hard_links(model.explain_found(source, best, top=0)), links.sure, links.possible))
     return add_up(counts), len(counts)
 
 

@@ -6,7 +6,7 @@ hooks: networks run as they always do.
 Shape letters of this file: Q  queries    S  sentences
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, Final
 
@@ -17,12 +17,22 @@ from torch import Tensor, nn
 from heedful.base.errors import UserError, counted
 from heedful.base.packed import Layout
 from heedful.explain.explanation import Array, AttentionKind, AttentionWeights, TokenSequence
-from heedful.explain.gates import GateRecord, GateValues, record_gates
-from heedful.explain.states import LayerStates, StateRecord, record_states
+from heedful.explain.recorded_states import (
+    GateRecord,
+    GateValues,
+    LayerStates,
+    StateRecord,
+    hooked,
+    record_gates,
+    record_states,
+)
 from heedful.models.networks import precision_of, set_precision
 from heedful.nn.attention.backends import explicit
 from heedful.nn.attention.coattention import AlternatingCoAttention, CoAttention
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.nn.layers.embedding import Embedding
+from heedful.nn.layers.images.embedding import ImageEmbedding
 from heedful.nn.layers.pooling import FirstPool, LastPool, MeanPool, Pool
 from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
 
@@ -95,17 +105,14 @@ def by_equation(network: nn.Module) -> Iterator[None]:
 def capture_weights(network: nn.Module) -> Iterator[Capture]:
     """Compute attention by its equation and in float32 inside the block, and capture the weights of every call."""
     found = Capture()
-    hooks = [
-        module.register_forward_hook(_hook(found, name))
-        for name, module in network.named_modules()
-        if _shows(name, module)
-    ]
-    try:
-        with by_equation(network), record_gates(network) as found.gates, record_states(network) as found.states:
-            yield found
-    finally:
-        for hook in hooks:
-            hook.remove()
+    shown = [(name, module) for name, module in network.named_modules() if _shows(name, module)]
+    with (
+        hooked(module.register_forward_hook(_hook(found, name)) for name, module in shown),
+        by_equation(network),
+        record_gates(network) as found.gates,
+        record_states(network) as found.states,
+    ):
+        yield found
 
 
 def kind_of(name: str, module: SelfAttention | CrossAttention) -> AttentionKind:
@@ -217,3 +224,65 @@ def _silence(attention: _MultiHead, head: int) -> Any:
         return (values.flatten(-2),)
 
     return attention.output.register_forward_pre_hook(without)
+
+
+# --- gradients next to weights: how much each token of the input would change a prediction ----------------------------
+#
+#     g(t, s) = |d log P(y_t) / d x_s . x_s|,  x_s the embedding of token or patch s, as shares of each prediction
+#
+# Gradient times input (Shrikumar et al. 2017) looks at the whole network, where weights are those of one layer:
+# attention is not explanation (Jain and Wallace 2019). Shape letters: T  predictions    S  tokens of the input
+
+
+_MOST: Final = 256  # predictions
+
+
+def explain_by_gradients(
+    network: nn.Module,
+    scores: Callable[[], Tensor],
+    chosen: Sequence[int],
+    queries: str,
+    keys: str,
+    length: int | None = None,
+) -> list[AttentionWeights]:
+    """Return the shares of the first embedded sequence in each prediction; none if nothing is embedded or predicted.
+
+    With `length`, it is the first one of this length: before words, a network may embed their letters. Each prediction
+    costs a backward pass: there are none for more than 256. `scores` runs the network and returns the scores of each
+    prediction, T x classes; `chosen` are the predicted ones.
+    """
+    if not 0 < len(chosen) <= _MOST:
+        return []
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        torch.backends.cudnn.flags(enabled=False),  # its recurrent networks have gradients in training alone
+        evaluation_mode(network),
+        by_equation(network),
+        _embeddings(network) as embedded,
+    ):
+        log_p_TV = scores().float().log_softmax(dim=1)
+        read = next((one for one in embedded if length in (None, len(one))), None)
+        if read is None:
+            return []
+        rows = []
+        for row, token in enumerate(chosen):
+            (gradient_SE,) = torch.autograd.grad(log_p_TV[row, token], read, retain_graph=True)
+            rows.append((gradient_SE * read).sum(dim=1).abs().detach())
+    sizes_TS = torch.stack(rows)
+    shares_TS = sizes_TS / sizes_TS.sum(dim=1, keepdim=True).clamp(min=1e-30)
+    return [AttentionWeights("gradient", shares_TS[None, None].cpu().numpy(), queries, keys)]
+
+
+@contextmanager
+def _embeddings(network: nn.Module) -> Iterator[list[Tensor]]:
+    """Collect what embeddings return inside the block, as tensors that have gradients."""
+    found: list[Tensor] = []
+
+    def keep(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+        found.append(output.detach().requires_grad_())
+        return found[-1]
+
+    embeddings = [one for one in network.modules() if isinstance(one, Embedding | ImageEmbedding)]
+    with hooked(one.register_forward_hook(keep) for one in embeddings):
+        yield found

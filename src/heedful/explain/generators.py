@@ -3,29 +3,30 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from heedful.base.packed import Packed
+from heedful.config.recipe import Recipe
 from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.query import Query
-from heedful.decode.recording import BeamNode, record_beam
+from heedful.decode.recording import record_beam
 from heedful.decode.scorer import Scorer
 from heedful.decode.settings import SearchSettings
-from heedful.explain.capture import by_equation, capture_weights
+from heedful.explain.capture import by_equation, capture_weights, explain_by_gradients
 from heedful.explain.explanation import (
     Array,
     AttentionWeights,
+    Explanation,
     SearchNode,
     TokenPrediction,
     TokenSequence,
 )
-from heedful.explain.gates import GateValues
-from heedful.explain.gradients import explain_by_gradients
-from heedful.explain.states import LayerStates
+from heedful.explain.recorded_states import GateValues, LayerStates
 from heedful.explain.texts import explain_tokens
 from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.nn.evaluation_mode import evaluation_mode
@@ -42,6 +43,11 @@ class GeneratedText:
     alignment: Array | None = None
     gates: tuple[GateValues, ...] = ()
     states: tuple[LayerStates, ...] = ()
+
+    def explanation(self, recipe: Recipe, text: str, output: str, **more: Any) -> Explanation:
+        """Return the explanation of a text, and of what a recipe's model made of it; `more` are its other parts."""
+        name, family = recipe.rules.name, recipe.model.family
+        return Explanation(name, family, text, output, predicted="output", **vars(self), **more)
 
 
 @torch.no_grad()
@@ -95,11 +101,9 @@ def explain_target(
         *captured.explain("cross", "output", keys),
     )
     if gradients:
-
-        def scores() -> Tensor:
-            return _decode(network, encode(), inputs)
-
-        attentions += (*explain_by_gradients(network, scores, written[1:], "output", keys),)
+        attentions += (
+            *explain_by_gradients(network, lambda: _decode(network, encode(), inputs), written[1:], "output", keys),
+        )
     tokens = explain_tokens(logits, written[1:], tokenizer, top)
     gates, states = captured.explain_gates(sequences), captured.explain_states(sequences)
     return GeneratedText(sequences, attentions, tokens, alignment, gates, states)
@@ -113,19 +117,17 @@ def explain_running_text(
 
     With `gradients`, they are computed too. Sequences: `text`, what the decoder reads; `output`, what it predicts.
     """
-    device = next(network.parameters()).device
+    read = Packed.of([list(tokens[:-1])]).to(next(network.parameters()).device)
     with evaluation_mode(network), capture_weights(network) as captured:
-        logits: Tensor = network(Packed.of([list(tokens[:-1])]).to(device))
+        logits: Tensor = network(read)
     tokenizer = vocabularies["text"]
     sequences = {"text": TokenSequence.of(tokenizer, tokens[:-1]), "output": TokenSequence.of(tokenizer, tokens[1:])}
     attentions = captured.explain("decoder", "text", "text")
     if gradients:
-        attentions += explain_by_gradients(
-            network, lambda: network(Packed.of([list(tokens[:-1])]).to(device)), tokens[1:], "output", "text"
-        )
+        attentions += explain_by_gradients(network, lambda: network(read), tokens[1:], "output", "text")
     predictions = explain_tokens(logits, tokens[1:], tokenizer, top)
-    read = {"text": sequences["text"]}
-    gates, states = captured.explain_gates(read), captured.explain_states(read)
+    along = {"text": sequences["text"]}
+    gates, states = captured.explain_gates(along), captured.explain_states(along)
     return GeneratedText(sequences, tuple(attentions), predictions, gates=gates, states=states)
 
 
@@ -171,8 +173,7 @@ def explain_search(
         before = kept[0]
         path.add(before)
     names = tokenizer.pieces([node.token for node in nodes])
-    return tuple(_named(node, name, index in path) for index, (node, name) in enumerate(zip(nodes, names, strict=True)))
-
-
-def _named(node: BeamNode, piece: str, best: bool) -> SearchNode:
-    return SearchNode(node.parent, piece, node.step, node.log_probability, node.score, node.fate, best)
+    return tuple(
+        SearchNode(node.parent, name, node.step, node.log_probability, node.score, node.fate, index in path)
+        for index, (node, name) in enumerate(zip(nodes, names, strict=True))
+    )

@@ -15,7 +15,7 @@ from heedful.base.packed import Layout
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.explain.gates import CellStep, record_gates, record_steps
+from heedful.explain.recorded_states import CellStep, record_gates, record_steps
 from heedful.explain.trace.cells import trace_cell
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network

@@ -68,7 +68,7 @@ def command(
             raise UserError(f"{text} has {len(found):,} images, but one is traced: name its file.")
         text = str(found[0])
     with messages.busy(f"loading {model}"):
-        from heedful.explain.images import CLASS
+        from heedful.explain.explanation import CLASS
         from heedful.explain.trace.attention import AttentionTrace, trace_attention
         from heedful.explain.trace.cells import CellTrace, trace_cell
         from heedful.explain.trace.display import attention_page, cell_page, show_attention, show_cell

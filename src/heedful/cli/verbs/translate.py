@@ -143,7 +143,6 @@ def command(
 
     entries = [replace(entry, lines=partial(remembered, entry)) for entry in asked.open()]
     with asked.loading() as place:
-        from heedful.tasks.translate.explaining import explain_found
         from heedful.tasks.translate.model import Translator  # after the quick checks: importing torch takes seconds
 
         translator = Translator.load(*place, others or ())
@@ -156,7 +155,7 @@ def command(
         source = read.popleft()
         if not (results.attention and source.strip()):
             return results.line(total, found)
-        return results.line(total, found, explain_found(translator, source, found[0], to=to, raw=raw))
+        return results.line(total, found, translator.explain_found(source, found[0], to=to, raw=raw))
 
     stream = partial(
         translator.stream_detailed,

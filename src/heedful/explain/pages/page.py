@@ -15,8 +15,8 @@ from heedful.base.trees import read_tree
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import TASKS
 from heedful.explain.explanation import Array, Explanation
-from heedful.explain.gates import GateValues
 from heedful.explain.pages.trees import beam_svg, parse_svg
+from heedful.explain.recorded_states import GateValues
 from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.html import write_page
 

@@ -18,6 +18,7 @@ from heedful.base.errors import UserError
 from heedful.base.packed import Layout
 from heedful.explain.capture import between_tokens, by_equation, find_head
 from heedful.explain.explanation import Array, AttentionKind, Explanation
+from heedful.explain.recorded_states import hooked
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.attention.any_alignment import AlignedCrossAttention, AlignedSelfAttention
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
@@ -81,11 +82,8 @@ def trace_attention(
         return _trace_recurrent(stepped, explain, layer, head)
     module = find_head(network, (kind, layer, head))
     calls: list[Any] = []
-    hook = module.register_forward_hook(lambda module, inputs, output: calls.append(inputs))
-    try:
+    with hooked([module.register_forward_hook(lambda module, inputs, output: calls.append(inputs))]):
         found = explain()
-    finally:
-        hook.remove()
     with torch.no_grad(), evaluation_mode(network), by_equation(network):
         steps, vectors, output = _of_head(module, calls[-1], head)
     named = found.attention(kind)
@@ -159,11 +157,8 @@ def _trace_recurrent(
     (module,) = modules
     _refuse_spans(module.alignment)
     calls: list[tuple[Any, Any]] = []
-    hook = module.register_forward_hook(lambda module, inputs, output: calls.append((inputs, output)))
-    try:
+    with hooked([module.register_forward_hook(lambda module, inputs, output: calls.append((inputs, output)))]):
         found = explain()
-    finally:
-        hook.remove()
     named = found.attention("cross")
     pieces = found.sequences[named.queries].pieces, found.sequences[named.keys].pieces
     steps = calls[-len(pieces[0]) :]  # those before are of the search

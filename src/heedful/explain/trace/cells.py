@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from heedful.base.errors import UserError, counted
 from heedful.explain.explanation import Array, Explanation
-from heedful.explain.gates import CellStep, record_steps, text_stacks
+from heedful.explain.recorded_states import CellStep, hooked, record_steps, text_stacks
 from heedful.nn.recurrent.cells import Cell, CellState
 from heedful.nn.recurrent.stack import RecurrentStack
 
@@ -57,19 +57,15 @@ def trace_cell(
     if not stacks:
         raise UserError("This model has no recurrent cell: trace one of its heads instead, such as --kind encoder.")
     calls: list[tuple[RecurrentStack, Any]] = []
-    hooks = [one.register_forward_hook(lambda module, inputs, output: calls.append((module, inputs))) for one in stacks]
+    hooks = (one.register_forward_hook(lambda module, inputs, output: calls.append((module, inputs))) for one in stacks)
     recorded: list[Gates] = []  # what a decoder's cell, whose steps are taken one by one, did last
 
     def keep(number: int, backward: int, step: CellStep) -> None:
         if number == layer and not backward:
             recorded.append({name: value.detach().float().cpu() for name, value in _parts(step).items()})
 
-    try:
-        with record_steps(stacks[0], keep, begin=recorded.clear):
-            found = explain()
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with hooked(hooks), record_steps(stacks[0], keep, begin=recorded.clear):
+        found = explain()
     stack = next((module for module, _ in calls), stacks[0])
     if not 0 <= layer < len(stack.layers):
         raise UserError(

@@ -9,9 +9,8 @@ from torch import Tensor
 from heedful.data.batches.questions import QuestionBatch
 from heedful.data.corpora.questions import Question
 from heedful.data.token_store import TokenStore
-from heedful.explain.capture import capture_weights
+from heedful.explain.capture import capture_weights, explain_by_gradients
 from heedful.explain.explanation import AttentionWeights, Explanation, TokenSequence
-from heedful.explain.gradients import explain_by_gradients
 from heedful.explain.texts import explain_reading
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader

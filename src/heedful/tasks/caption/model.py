@@ -26,10 +26,9 @@ from heedful.data.token_store import Ragged, TokenStore
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
-from heedful.decode.search import ProgressCallback, search
-from heedful.explain.explanation import Explanation, SearchNode, TokenSequence
-from heedful.explain.generators import explain_search, explain_target
-from heedful.explain.images import ExplainedImage
+from heedful.decode.search import ProgressCallback
+from heedful.explain.explanation import ExplainedImage, Explanation, SearchNode, TokenSequence
+from heedful.explain.generators import explain_target
 from heedful.metrics.edits import uniform
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.language.perplexity import likelihood as likelihood_of
@@ -42,8 +41,8 @@ from heedful.tasks.caption.caption import CaptionOptions, Patch
 from heedful.tasks.caption.data import CaptionCollator, CaptionStore
 from heedful.tasks.caption.evaluation import CaptionEvaluation
 from heedful.tasks.caption.rules import CAPTION
-from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.old_names import takes_old_names
+from heedful.tasks.shared.sequences.model import SearchingModel
 from heedful.tasks.shared.sequences.search_options import SearchRequest, resolve
 from heedful.tasks.shared.sequences.text_evaluation import scoring_of
 from heedful.tasks.shared.streaming import answer_stream, chunks, empty_answer
@@ -58,7 +57,7 @@ def caption_collator(recipe: Recipe) -> CaptionCollator:
 
 
 @takes_old_names
-class Captioner(LoadedModel[ImageCaptioner]):
+class Captioner(SearchingModel[ImageCaptioner]):
     """A trained captioner with its recipe and its vocabulary.
 
     It runs on the device and in the precision that `load` chose. Images are read as in training: in gray or colour,
@@ -67,10 +66,11 @@ class Captioner(LoadedModel[ImageCaptioner]):
 
     _rules = CAPTION
     _network = ImageCaptioner
+    _writes = "caption"
+    _vocabulary = "text"
 
     @cached_property
     def _scorer(self) -> SingleModel:
-        """What a search asks for scores; it keeps what was recorded on a GPU."""
         return SingleModel(MemoryReader(cast(torch.nn.Module, self.network.decoder)))
 
     @overload
@@ -240,28 +240,11 @@ class Captioner(LoadedModel[ImageCaptioner]):
             top,
             check_flag("gradients", gradients),
         )
-        return Explanation(
-            self.recipe.rules.name,
-            self.recipe.model.family,
-            name or read.where,
-            best.text,
-            found.sequences,
-            found.attentions,
-            "output",
-            found.predictions,
-            alignment=found.alignment,
-            gates=found.gates,
-            states=found.states,
-            image=explained,
-            search=self._record(pixels, request, best) if check_flag("search", search) else (),
-        )
-
-    def _record(self, pixels: Pixels, request: SearchRequest, best: Caption) -> tuple[SearchNode, ...]:
-        """Search for a caption once more, with a record of the beam."""
-        with evaluation_mode(self.network):
-            (memory,) = self._memories([pixels])
-            query = Query(memory, request.settings.max_extra)
-            return explain_search(self._scorer, query, request.settings, self.vocabularies["text"], best.tokens)
+        nodes: tuple[SearchNode, ...] = ()
+        if check_flag("search", search):
+            (query,) = self._queries([pixels], request, 1)
+            nodes = self._record(query, request.settings, best.tokens)
+        return found.explanation(self.recipe, name or read.where, best.text, image=explained, search=nodes)
 
     # --- what a search asks for ---------------------------------------------------------------------------------------
 
@@ -281,24 +264,15 @@ class Captioner(LoadedModel[ImageCaptioner]):
         self, images: Sequence[Pixels], request: SearchRequest, first: int, progress: ProgressCallback
     ) -> list[list[Caption]]:
         """Search for the captions of images; `first` is the number of the first one, counted from 1."""
-        with memory_faults(request.memory_advice), evaluation_mode(self.network):
-            memories = self._memories(images)
-            for number, memory in enumerate(memories, start=first):
-                if len(memory) > request.max_source:
-                    raise UserError(
-                        f"Image {number:,} has {len(memory):,} patches, but at most {request.max_source:,} are read: "
-                        f"make it smaller, or raise {by_caller('--max-source', '`max_source`')}."
-                    )
-            queries = [
-                Query(memory, request.settings.max_extra, number=number)
-                for number, memory in enumerate(memories, start=first - 1)
-            ]
-            found = search(self._scorer, queries, request.settings, request.batch_tokens, progress)
-        if not all(found):
-            raise UserError(
-                "The model finds no caption, as its scores are not numbers: its weights are damaged, or its training "
-                "diverged. Train again, more gently."
-            )
+        with memory_faults(request.memory_advice):
+            queries = self._queries(images, request, first)
+        for number, query in enumerate(queries, start=first):
+            if len(query.source) > request.max_source:
+                raise UserError(
+                    f"Image {number:,} has {len(query.source):,} patches, but at most {request.max_source:,} are read: "
+                    f"make it smaller, or raise {by_caller('--max-source', '`max_source`')}."
+                )
+        found = self._search(queries, request, progress)
         texts = iter(self.vocabularies["text"].decode_batch([best.tokens for nbest in found for best in nbest]))
         return [
             [self._caption(next(texts), best, pixels) for best in nbest]
@@ -306,18 +280,19 @@ class Captioner(LoadedModel[ImageCaptioner]):
         ]
 
     @torch.inference_mode()
-    def _memories(self, images: Sequence[Pixels]) -> list[Tensor]:
-        """Encode images: the vectors of the patches of each."""
+    def _queries(self, images: Sequence[Pixels], request: SearchRequest, first: int) -> list[Query]:
+        """Encode images, and ask for what to write about the vectors of the patches of each."""
         if not images:
             return []
-        encoder = model_of(self.recipe, CaptionerModel).encoder
-        collator, store = ImageCollator(encoder.patch, encoder.class_token), TokenStore(image_streams(images))
+        collator, store = caption_collator(self.recipe).images, TokenStore(image_streams(images))
         costs = collator.costs([store], np.arange(len(images)))
         found: dict[int, Tensor] = {}
-        for indices in batches_by_length(costs, batch_tokens=self.recipe.data.batch_tokens):
-            encoded = self.network.encoder(collator.batch([store], indices).inputs.to(self.device))
-            found.update(zip(indices.tolist(), encoded.split(), strict=True))
-        return [found[index] for index in range(len(images))]
+        with evaluation_mode(self.network):
+            for indices in batches_by_length(costs, batch_tokens=self.recipe.data.batch_tokens):
+                encoded = self.network.encoder(collator.batch([store], indices).inputs.to(self.device))
+                found.update(zip(indices.tolist(), encoded.split(), strict=True))
+        limit = request.settings.max_extra
+        return [Query(found[index], limit, number=first - 1 + index) for index in range(len(images))]
 
     def _caption(self, text: str, best: Hypothesis, pixels: Pixels) -> Caption:
         return Caption(

@@ -19,9 +19,8 @@ from heedful.data.corpora.in_memory import spool
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.explain.capture import capture_weights
+from heedful.explain.capture import capture_weights, explain_by_gradients
 from heedful.explain.explanation import Explanation, TokenSequence
-from heedful.explain.gradients import explain_by_gradients
 from heedful.explain.texts import explain_reading, explain_swapped, explain_tokens, refuse_blank
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel

@@ -24,11 +24,17 @@ from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.networks import LanguageModel
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.generate.continuation_text import unspellable
-from heedful.tasks.generate.continuing import Continuing, GenerationStream, GrowingText, whole_text
+from heedful.tasks.generate.continuing import (
+    Continuing,
+    GenerateRequest,
+    GenerationStream,
+    GrowingText,
+    resolve,
+    whole_text,
+)
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
 from heedful.tasks.generate.generation import GenerateOptions
 from heedful.tasks.generate.generation import Generation as Generation
-from heedful.tasks.generate.options import GenerateRequest, resolve
 from heedful.tasks.generate.predicted_text import TextScore, check_stride, score_tokens
 from heedful.tasks.generate.rules import GENERATE
 from heedful.tasks.shared.embeddings import Embeds
@@ -190,25 +196,14 @@ class TextGenerator(Embeds[LanguageModel]):
         refuse_blank(check_text(text, "`text`"))
         if swapped is not None:
             return explain_swapped(lambda other: self.explain(other, top=top, gradients=gradients), text, swapped)
-        tokens, recipe = [BEGIN, *self._tokens(text, "`text`")], self.recipe
+        tokens = [BEGIN, *self._tokens(text, "`text`")]
         if self.window is not None and len(tokens) - 1 > self.window:
             raise UserError(
                 f"The text has {len(tokens) - 1:,} tokens, but the model sees at most {self.window:,} "
                 "(`data.max_length`): shorten it."
             )
         found = explain_running_text(self.network, self.vocabularies, tokens, top, gradients)
-        return Explanation(
-            recipe.rules.name,
-            recipe.model.family,
-            text,
-            "",
-            found.sequences,
-            found.attentions,
-            "output",
-            found.predictions,
-            gates=found.gates,
-            states=found.states,
-        )
+        return found.explanation(self.recipe, text, "")
 
     # --- prompts ------------------------------------------------------------------------------------------------------
 

@@ -5,21 +5,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack, overload
 
-from heedful.base.arguments import check_flag, check_several, check_text, check_texts, check_whole
-from heedful.base.errors import UserError, memory_faults, option
+from heedful.base.arguments import check_flag, check_several, check_text
+from heedful.base.errors import UserError, option
 from heedful.base.options import show_options
 from heedful.base.trees import Tree, escape_brackets
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.query import Query, text_queries
-from heedful.decode.search import ProgressCallback, search
-from heedful.decode.settings import SearchSettings
-from heedful.explain.explanation import Explanation, SearchNode
-from heedful.explain.generators import explain_pair, explain_search
+from heedful.decode.query import Query, text_queries, token_ids
+from heedful.decode.search import ProgressCallback
+from heedful.explain.explanation import Explanation
+from heedful.explain.generators import explain_pair
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
-from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.parse.bracketing import score_trees
 from heedful.tasks.parse.evaluation import ParseEvaluation, trees_of_rows
 from heedful.tasks.parse.parse import BLANK, ParseOptions
@@ -28,7 +26,7 @@ from heedful.tasks.parse.rules import PARSE, leaves_of
 from heedful.tasks.parse.tree_codec import TreeCodec
 from heedful.tasks.shared.sequences.model import SequenceModel
 from heedful.tasks.shared.sequences.search_options import SearchRequest, resolve
-from heedful.tasks.shared.streaming import CHUNK, answer_stream
+from heedful.tasks.shared.streaming import CHUNK
 
 
 class Parser(SequenceModel):
@@ -40,6 +38,7 @@ class Parser(SequenceModel):
 
     _rules = PARSE
     _handled = "parsed"
+    _writes = "tree"
 
     def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
         super().__init__(bundle, *others)
@@ -78,14 +77,16 @@ class Parser(SequenceModel):
         Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
         messages; `progress` is called with the number of sentences finished since the last call.
         """
-        check_several(texts, name)
-        check_whole("chunk", chunk, least=1)
-        request, constrained = self._request(options, nbest)
+        request = self._request(options, nbest)
 
         def parsed(part: Sequence[str], first: int) -> list[list[Parse]]:
-            return self._parses(check_texts(part, name, first), request, constrained, name, first, progress)
+            queries = self._queries(part, request, name, first)
+            found = iter(self._search(queries, request, progress))
+            progress(len(part) - len(queries))
+            words = map(str.split, part)
+            return [[self._parse(best, some) for best in next(found)] if some else [BLANK] for some in words]
 
-        return answer_stream(texts, parsed, chunk=chunk, ready=ready)
+        return self._stream(texts, parsed, chunk, ready, name)
 
     @show_options(ParseOptions)
     def evaluate(
@@ -149,99 +150,47 @@ class Parser(SequenceModel):
             return explain_swapped(
                 lambda other: self.explain(other, top=top, gradients=gradients, search=search, **options), text, swapped
             )
-        request, constrained = self._request(options, 1)
-        ((best, *_),), (source,) = self._found([text], request, constrained, "`text`", 1, lambda ready: None)
+        request = self._request(options, 1)
+        (query,) = self._queries([text], request, "`text`", 1)
+        ((best, *_),) = self._search([query], request)
+        source, tree = token_ids(query.source)[:-1], self._parse(best, text.split()).tree
         read = explain_pair(
             self.network, self.vocabularies, source, best.tokens, best.complete, top, check_flag("gradients", gradients)
         )
-        tree = self._parse(best, text.split()).tree
-        nodes: tuple[SearchNode, ...] = ()
-        if check_flag("search", search):
-            settings, query = self._settings(request, constrained), self._query(source, len(text.split()), 0, request)
-            with evaluation_mode(*self.networks):
-                nodes = explain_search(self._scorer, query, settings, self.vocabularies["target"], best.tokens)
-        return Explanation(
-            self.recipe.rules.name,
-            self.recipe.model.family,
+        return read.explanation(
+            self.recipe,
             text,
             str(tree or self.vocabularies["target"].decode(best.tokens)),
-            read.sequences,
-            read.attentions,
-            "output",
-            read.predictions,
-            alignment=read.alignment,
-            gates=read.gates,
-            states=read.states,
             tree="" if tree is None else str(tree),
-            search=nodes,
+            search=self._record(query, request.settings, best.tokens) if check_flag("search", search) else (),
         )
 
-    def _request(self, options: ParseOptions, nbest: int) -> tuple[SearchRequest, bool]:
-        """Return the options completed from the recipe, and whether only trees are searched for."""
+    def _request(self, options: ParseOptions, nbest: int) -> SearchRequest:
+        """Return the options completed from the recipe; only trees are searched for, unless it is unconstrained."""
         request = resolve(options, self.recipe.decode, nbest, table=ParseOptions)
-        constrained = not options.get("unconstrained")
         if request.risk is not None:
             raise UserError(f"{option('mbr')} compares texts, and a parser writes trees: leave it out.")
-        for name in ("no_repeat", "min_length") if constrained else ():
+        if options.get("unconstrained"):
+            return request
+        for name in ("no_repeat", "min_length"):
             if getattr(request.settings, name):
                 raise UserError(f"{option(name)} would forbid trees: leave it out.")
-        return request, constrained
+        return replace(request, settings=replace(request.settings, constraints=(self._trees.constraint(),)))
 
-    def _parses(
-        self,
-        texts: Sequence[str],
-        request: SearchRequest,
-        constrained: bool,
-        name: str,
-        first: int,
-        progress: ProgressCallback,
-    ) -> list[list[Parse]]:
-        words = [text.split() for text in texts]
-        indices = [index for index, of_text in enumerate(words) if of_text]
-        found, _ = self._found(texts, request, constrained, name, first, progress)
-        progress(len(texts) - len(indices))
-        parses = {
-            index: [self._parse(best, words[index]) for best in nbest]
-            for index, nbest in zip(indices, found, strict=True)
-        }
-        return [parses.get(index, [BLANK]) for index in range(len(texts))]
+    def _queries(self, texts: Sequence[str], request: SearchRequest, name: str, first: int) -> list[Query]:
+        """Return the queries of sentences that are not blank, which count their words.
 
-    def _found(
-        self,
-        texts: Sequence[str],
-        request: SearchRequest,
-        constrained: bool,
-        name: str,
-        first: int,
-        progress: ProgressCallback,
-    ) -> tuple[list[list[Hypothesis]], list[list[int]]]:
-        """Search for the trees of all sentences that are not blank; also return the pieces of all."""
+        Their limits leave room for the words, even if some have no pieces.
+        """
         sources = self.wording.encode([escape_brackets(text) for text in texts], None, False, name, first)
         self._check_sources(sources, request.max_source, name, first)
-        words = [len(text.split()) for text in texts]
-        queries = [
-            self._query(sources[index], count, first - 1 + index, request) for index, count in enumerate(words) if count
+        more, words = request.settings.max_extra, [len(text.split()) for text in texts]
+        queries = text_queries(sources, more, None, range(first - 1, first - 1 + len(texts)))
+        return [
+            replace(query, words=count, limit=max(query.limit, count + more))
+            for query, count in zip(queries, words, strict=True)
+            if count
         ]
-        settings = self._settings(request, constrained)
-        with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
-            found = search(self._scorer, queries, settings, request.batch_tokens, progress)
-        if not all(found):
-            raise UserError(
-                "The model finds no tree, as its scores are not numbers: its weights are damaged, or its training "
-                "diverged. Train again, more gently."
-            )
-        return found, sources
-
-    def _settings(self, request: SearchRequest, constrained: bool) -> SearchSettings:
-        """Return the settings of a search, for trees alone if it is constrained."""
-        if not constrained:
-            return request.settings
-        return replace(request.settings, constraints=(self._trees.constraint(),))
-
-    def _query(self, source: Sequence[int], words: int, number: int, request: SearchRequest) -> Query:
-        """Return a query that counts its words; its limit leaves room for them, even if some have no pieces."""
-        (query,) = text_queries([source], request.settings.max_extra, None, [number])
-        return replace(query, words=words, limit=max(query.limit, words + request.settings.max_extra))
 
     def _parse(self, best: Hypothesis, words: Sequence[str]) -> Parse:
         tree = self._trees.decode(best.tokens, words) if best.complete else None

@@ -8,9 +8,8 @@ import torch
 from heedful.data.batches.tagged import TaggedCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, Tokenizer
-from heedful.explain.capture import capture_weights
+from heedful.explain.capture import capture_weights, explain_by_gradients
 from heedful.explain.explanation import Explanation, TokenPrediction, TokenSequence
-from heedful.explain.gradients import explain_by_gradients
 from heedful.explain.texts import explain_reading
 from heedful.models.networks import WordClassifier
 from heedful.nn.evaluation_mode import evaluation_mode

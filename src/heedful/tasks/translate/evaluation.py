@@ -3,12 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from heedful.config.decode import MetricName
 from heedful.metrics.edits import Reference
-from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.translation import SignedScore
-from heedful.tasks.shared.sequences.model import SequenceModel
-from heedful.tasks.shared.sequences.text_evaluation import TextEvaluation, scoring_of
+from heedful.tasks.shared.sequences.text_evaluation import TextEvaluation
 from heedful.tasks.translate.translation import Translation
 
 
@@ -60,39 +57,6 @@ class TranslationEvaluation(TextEvaluation):
     def facts(self) -> dict[str, object]:
         """Return the speed."""
         return {"tokens_per_second": round(self.tokens_per_second, 1)}
-
-
-def evaluate_translations(
-    model: SequenceModel,
-    sources: Sequence[str],
-    best: Sequence[Translation],
-    references: Sequence[Reference],
-    languages: Sequence[str | None],
-    *,
-    shown: Sequence[MetricName],
-    likelihood: Likelihood,
-    seconds: float,
-    raw: bool = False,
-) -> TranslationEvaluation:
-    """Compare translations with their references, as the model's recipe says; `raw` ones are already ordinary text."""
-    recipe, wording = model.recipe, model.wording
-    texts, scoring = tuple(one.text for one in best), scoring_of(recipe)
-    expected = each_variant(lambda text, _: wording.normalise(text), references, languages)
-    if recipe.evaluate.detokenize and not raw:
-        texts = tuple(map(wording.ordinary, texts, languages))
-        expected = each_variant(wording.ordinary, expected, languages)
-    if raw and scoring.bleu_tokenize == "none":
-        scoring = scoring._replace(bleu_tokenize="13a")
-    return TranslationEvaluation(
-        inputs=tuple(sources),
-        best=tuple(best),
-        texts=texts,
-        references=expected,
-        shown=tuple(shown),
-        likelihood=likelihood,
-        seconds=seconds,
-        scoring=scoring,
-    )
 
 
 def each_variant(

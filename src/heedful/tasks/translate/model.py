@@ -6,16 +6,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Unpack, cast, overload
 
-from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts, check_whole
-from heedful.base.errors import UserError, memory_faults
+from heedful.base.arguments import check_flag, check_one_each, check_text, check_texts
+from heedful.base.errors import UserError
 from heedful.base.options import show_options
 from heedful.config.decode import SearchOptions
 from heedful.data.corpora.in_memory import read_rows
-from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.planner import WordPlanner
-from heedful.decode.query import text_queries
+from heedful.decode.query import Query, text_queries
 from heedful.decode.search import ProgressCallback, search
 from heedful.explain.explanation import Explanation
+from heedful.explain.generators import explain_pair
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.metrics.edits import Reference, uniform, variants_of
 from heedful.metrics.language.perplexity import Likelihood
@@ -23,18 +23,17 @@ from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics
 from heedful.metrics.summed_metrics import metric_names
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
-from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.sequences.model import SequenceModel
 from heedful.tasks.shared.sequences.search_options import SearchRequest, refuse_nbest, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages
-from heedful.tasks.shared.sequences.token_scores import END_PIECE, LONGEST_SCORED
+from heedful.tasks.shared.sequences.text_evaluation import scoring_of
+from heedful.tasks.shared.sequences.token_scores import END_PIECE
 from heedful.tasks.shared.streaming import CHUNK, answer_stream
-from heedful.tasks.translate.evaluation import TranslationEvaluation, each_variant, evaluate_translations
-from heedful.tasks.translate.explaining import ExplainOptions, explain_found, record_search
+from heedful.tasks.translate.evaluation import TranslationEvaluation, each_variant
 from heedful.tasks.translate.rules import TRANSLATE
-from heedful.tasks.translate.scoring import NBestList, PairScore, Reranked, rerank, score_tokens
-from heedful.tasks.translate.translation import BLANK, translations_of
+from heedful.tasks.translate.scoring import NBestList, PairScore, Reranked, refuse_long_side, rerank, score_tokens
+from heedful.tasks.translate.translation import BLANK, ExplainOptions, translations_of
 from heedful.tasks.translate.translation import Translation as Translation
 from heedful.tasks.translate.word_rules import WordRules, search_with_words
 
@@ -47,6 +46,7 @@ class Translator(SequenceModel):
 
     _rules = TRANSLATE
     _handled = "translated"
+    _writes = "translation"
 
     def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
         super().__init__(bundle, *others)
@@ -102,9 +102,7 @@ class Translator(SequenceModel):
         request = self._request(nbest, options)
         rules = WordRules(request, self.wording, self._planner)
         checked = check_texts([texts] if isinstance(texts, str) else texts, name)
-        sources = self.encode(checked, request.to, raw=request.raw, name=name)
-        self._check_sources(sources, request.max_source, name)
-        found = self._translations(sources, request, progress, automata=rules.automata(checked))
+        found = self._translations(checked, request, rules, name, 1, progress)
         return found[0] if isinstance(texts, str) else found
 
     @show_options(SearchOptions)
@@ -130,8 +128,6 @@ class Translator(SequenceModel):
         Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
         messages. Before an error is raised, the translations of all lines before the faulty one are yielded.
         """
-        check_several(texts, name)
-        check_whole("chunk", chunk, least=1)
         request = self._request(nbest, options)  # here, so that errors are raised before the first text is read
         rules = WordRules(request, self.wording, self._planner)
         if any(not (many is None or isinstance(many, str)) for many in (request.to, request.prefix, *request.require)):
@@ -140,11 +136,9 @@ class Translator(SequenceModel):
             )
 
         def translated(part: Sequence[str], first: int) -> list[list[Translation]]:
-            sources = self.encode(check_texts(part, name, first), request.to, raw=request.raw, name=name, first=first)
-            self._check_sources(sources, request.max_source, name, first)
-            return self._translations(sources, request, progress, first, rules.automata(part))
+            return self._translations(part, request, rules, name, first, progress)
 
-        return answer_stream(texts, translated, chunk=chunk, ready=ready)
+        return self._stream(texts, translated, chunk, ready, name)
 
     @show_options(SearchOptions)
     def evaluate(
@@ -199,8 +193,22 @@ class Translator(SequenceModel):
         began = time.perf_counter()
         found = [best for best, *_ in self.translate_detailed(sources, name=name, progress=progress, **options)]
         seconds = time.perf_counter() - began
-        return evaluate_translations(
-            self, sources, found, references, languages, shown=shown, likelihood=likelihood, seconds=seconds, raw=raw
+        wording, texts, scoring = self.wording, [best.text for best in found], scoring_of(self.recipe)
+        expected = each_variant(lambda text, _: wording.normalise(text), references, languages)
+        if self.recipe.evaluate.detokenize and not raw:
+            texts = list(map(wording.ordinary, texts, languages))
+            expected = each_variant(wording.ordinary, expected, languages)
+        if raw and scoring.bleu_tokenize == "none":
+            scoring = scoring._replace(bleu_tokenize="13a")
+        return TranslationEvaluation(
+            inputs=tuple(sources),
+            best=tuple(found),
+            texts=tuple(texts),
+            references=expected,
+            shown=tuple(shown),
+            likelihood=likelihood,
+            seconds=seconds,
+            scoring=scoring,
         )
 
     def _likelihood(self, inputs: Sequence[Sequence[int]], references: Sequence[Reference], name: str) -> Likelihood:
@@ -285,10 +293,28 @@ class Translator(SequenceModel):
             (tokens,) = self.wording.encode_target([check_text(target, "`target`")])
             self.check_targets([tokens], "`target`")
             best = Translation(target, 0.0, tuple(tokens), True)
-        found = explain_found(self, text, best, top, options.get("to"), bool(options.get("raw")), gradients)
+        found = self.explain_found(text, best, top, options.get("to"), bool(options.get("raw")), gradients)
         if not recorded or target is not None:
             return found
-        return replace(found, search=record_search(self, self._scorer, text, best, self._request(1, searched)))
+        request = self._request(1, searched)
+        if request.risk is not None or request.terms or request.require or request.forbid:
+            return found  # none but a plain beam search is recorded
+        (query,) = self._queries(self.encode([text], request.to, raw=request.raw), request, 1)
+        return replace(found, search=self._record(query, request.settings, best.tokens))
+
+    def explain_found(
+        self,
+        text: str,
+        found: Translation,
+        top: int = 5,
+        to: Languages = None,
+        raw: bool = False,
+        gradients: bool = False,
+    ) -> Explanation:
+        """Explain a translation that a search found."""
+        (source,) = self.encode([text], to, raw=raw)
+        read = explain_pair(self.network, self.vocabularies, source, found.tokens, found.complete, top, gradients)
+        return read.explanation(self.recipe, text, found.text)
 
     def _score_pairs(
         self, sources: Sequence[str], targets: Sequence[str], to: Languages, name: str, first: int
@@ -317,14 +343,14 @@ class Translator(SequenceModel):
         """Refuse a source that cannot be scored, as it is too long; `first` is the number of the first line."""
         self._check_positions(sources, name, first)
         for number, source in enumerate(sources, start=first):
-            _refuse_long_side(source, f"{name}, line {number:,}")
+            refuse_long_side(source, f"{name}, line {number:,}")
 
     def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
         """Refuse a target that cannot be scored, as it is too long."""
         limits = [network.decoder.longest for network in self.networks]
         longest = min((limit for limit in limits if limit is not None), default=None)
         for number, target in enumerate(targets, start=first):
-            _refuse_long_side(target, f"{name}, line {number:,}: the reference")
+            refuse_long_side(target, f"{name}, line {number:,}: the reference")
             if longest is not None and len(target) + 1 > longest:
                 raise UserError(
                     f"{name}, line {number:,}: the reference has {len(target) + 1:,} tokens with `</s>`, but this "
@@ -334,48 +360,37 @@ class Translator(SequenceModel):
     def _request(self, nbest: int, options: SearchOptions) -> SearchRequest:
         return resolve(options, self.recipe.decode, nbest, self.vocabularies["target"].tags.values())
 
+    def _queries(self, sources: Sequence[Sequence[int]], request: SearchRequest, first: int) -> list[Query]:
+        """Return the queries of all sources but blank ones; `first` is the number of the first line."""
+        prefixes: Sequence[Sequence[int]] = [()] * len(sources)
+        if request.prefix is not None:
+            prefixes = self.wording.encode_prefixes(request.prefix, len(sources), first)
+        queries = text_queries(
+            sources, request.settings.max_extra, prefixes, range(first - 1, first - 1 + len(sources))
+        )
+        return [query for query, source in zip(queries, sources, strict=True) if source]
+
     def _translations(
         self,
-        sources: Sequence[Sequence[int]],
+        texts: Sequence[str],
         request: SearchRequest,
+        rules: WordRules,
+        name: str,
+        first: int,
         progress: ProgressCallback,
-        first: int = 1,
-        automata: Sequence[WordAutomaton | None] = (),
     ) -> list[list[Translation]]:
-        """Search for translations of each source; `first` is the number of the first line, `automata` are of words."""
-        indices = [index for index, source in enumerate(sources) if source]
-        spoken = [sources[index] for index in indices]
-        prefixes = None
-        if request.prefix is not None:
-            encoded = self.wording.encode_prefixes(request.prefix, len(sources), first)
-            prefixes = [encoded[index] for index in indices]
-        numbers = [first - 1 + index for index in indices]
-        queries = text_queries(spoken, request.settings.max_extra, prefixes, numbers)
-        planned = {first - 1 + index: one for index, one in enumerate(automata) if one is not None}
-        with memory_faults(request.memory_advice), evaluation_mode(*self.networks):
-            if planned:
-                found = search_with_words(self._scorer, queries, planned, request, progress)
-            else:
-                found = search(self._scorer, queries, request.settings, request.batch_tokens, progress)
-        if not all(found):  # no hypothesis has a score that is a number
-            raise UserError(
-                "The model finds no translation, as its scores are not numbers: its weights are damaged, or its "
-                "training diverged. Train again, more gently."
-            )
+        """Search for the translations of each text; `first` is the number of the first line."""
+        sources = self.encode(texts, request.to, raw=request.raw, name=name, first=first)
+        self._check_sources(sources, request.max_source, name, first)
+        automata = {number: one for number, one in enumerate(rules.automata(texts), first - 1) if one is not None}
+        find = partial(search_with_words, automata=automata) if automata else search
+        found = self._search(self._queries(sources, request, first), request, progress, find)
+        spoken = [source for source in sources if source]
         progress(len(sources) - len(spoken))
-        translated = dict(zip(indices, request.choose(translations_of(self, spoken, found, request.raw)), strict=True))
-        return [translated.get(index, [BLANK]) for index in range(len(sources))]
+        translated = request.choose(translations_of(self, spoken, found, request.raw))
+        return [next(translated) if source else [BLANK] for source in sources]
 
     def _own_facts(self) -> Iterator[str]:
         yield from super()._own_facts()
         if languages := list(self.vocabularies["source"].tags):
             yield f"to {listed(languages)}"
-
-
-def _refuse_long_side(tokens: Sequence[int], where: str) -> None:
-    """Refuse a source or a target that is too long to be scored in seconds; `where` names it in messages."""
-    if len(tokens) > LONGEST_SCORED:
-        raise UserError(
-            f"{where} has {len(tokens):,} tokens, but at most {LONGEST_SCORED:,} are scored: split it, or leave the "
-            "pair out."
-        )

@@ -1,9 +1,11 @@
-"""The translation of a text, and which source pieces and words its pieces and words attended to most."""
+"""The translation of a text, which pieces and words of the source it attended to most, and the options of `explain`."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
+from heedful.base.options import Option
+from heedful.config.decode import SearchOptions
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.hypothesis import Hypothesis
 from heedful.tasks.shared.sequences.model import SequenceModel
@@ -52,6 +54,14 @@ class Translation:
 
 
 BLANK: Final = Translation("", 0.0, (), True)
+
+
+class ExplainOptions(SearchOptions, total=False):
+    """Options of a search, and what else is explained."""
+
+    gradients: Annotated[bool, Option("Also compute how much each source token would change each prediction.", False)]
+    search: Annotated[bool, Option("Also record the life of the beam: all hypotheses, and where they died.", False)]
+    swapped: Annotated[Mapping[str, str] | None, Option("What if: words of the text, and those that replace them.")]
 
 
 def translations_of(

@@ -14,6 +14,7 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
 from heedful.decode.search import ProgressCallback, search
+from heedful.decode.settings import SearchSettings
 from heedful.tasks.shared.sequences.search_options import SearchRequest
 from heedful.tasks.shared.sequences.text_codec import TextCodec
 
@@ -31,8 +32,16 @@ class WordRules:
         self._terms = Terms(targets, self._source)
         planner.check([*self._of_all, *(word for some in self._of_each for word in some)], self._forbidden)
         for source, target in targets.items():
-            self._check_term(source, target)
-        self._check_prefixes(request.prefix)
+            try:
+                planner.check([target], self._forbidden)
+            except UserError as error:
+                raise UserError(f"Term `{source}`: {error}") from error
+        for text in [request.prefix] if isinstance(request.prefix, str) else request.prefix or []:
+            for word in self._forbidden:
+                if occurs(one_space(wording.normalise(text)), word):
+                    raise UserError(
+                        f"The prefix `{text}` contains `{word}`, which must not appear: leave one of them out."
+                    )
 
     def automata(self, texts: Sequence[str]) -> list[WordAutomaton | None]:
         """Return the automaton of each text; None where its translation is free."""
@@ -56,41 +65,35 @@ class WordRules:
     def _target(self, text: str) -> str:
         return one_space(self._wording.normalise(self._wording.split_target(text) if self._raw else text))
 
-    def _check_term(self, source: str, target: str) -> None:
-        try:
-            self._planner.check([target], self._forbidden)
-        except UserError as error:
-            raise UserError(f"Term `{source}`: {error}") from error
-
-    def _check_prefixes(self, prefix: str | Sequence[str] | None) -> None:
-        for text in [prefix] if isinstance(prefix, str) else prefix or []:
-            for word in self._forbidden:
-                if occurs(one_space(self._wording.normalise(text)), word):
-                    raise UserError(
-                        f"The prefix `{text}` contains `{word}`, which must not appear: leave one of them out."
-                    )
-
 
 def search_with_words(
     scorer: Scorer,
     queries: Sequence[Query],
-    automata: Mapping[int, WordAutomaton],
-    request: SearchRequest,
+    settings: SearchSettings,
+    batch_tokens: int,
     progress: ProgressCallback,
+    *,
+    automata: Mapping[int, WordAutomaton],
 ) -> list[list[Hypothesis]]:
     """Find the targets of all queries; `automata` are those of the queries that have one, by their numbers.
 
     The first search is the one without words. What already has its words stays; the others are searched again. Samples
     are drawn once.
     """
-    settings = request.settings
     bound = [query for query in queries if query.number in automata]
     longest = scorer.longest if bound else None
     for query in bound:
         check_room(query, automata[query.number], longest)
     first = queries if settings.sampling is None else [query for query in queries if query.number not in automata]
-    report = _Report(progress, len(queries) - len(bound))
-    results = search(scorer, first, settings, request.batch_tokens, report) if first else []
+    sure = len(queries) - len(bound)  # results of the first search that will stay, and are not reported yet
+
+    def report(ready: int) -> None:
+        nonlocal sure
+        if told := min(ready, sure):
+            sure -= told
+            progress(told)
+
+    results = search(scorer, first, settings, batch_tokens, report) if first else []
     found = dict(zip([query.number for query in first], results, strict=True))
 
     def lacks(query: Query) -> bool:
@@ -101,22 +104,9 @@ def search_with_words(
     progress(len(bound) - len(again))
     if again:
         with_words = replace(settings, constraints=(*settings.constraints, words(automata)))
-        results = search(scorer, again, with_words, request.batch_tokens, progress)
+        results = search(scorer, again, with_words, batch_tokens, progress)
         found.update(zip([query.number for query in again], results, strict=True))
     return [found[query.number] for query in queries]
-
-
-class _Report:
-    """Reports the progress of a first search, as far as its results are sure to stay."""
-
-    def __init__(self, progress: ProgressCallback, sure: int) -> None:
-        self._progress, self._left = progress, sure
-
-    def __call__(self, ready: int) -> None:
-        told = min(ready, self._left)
-        self._left -= told
-        if told:
-            self._progress(told)
 
 
 def read_terms(path: str | Path) -> dict[str, str]:

@@ -18,8 +18,7 @@ from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import END, PAD
 from heedful.decode.constraints.protocol import OfSentences, Sharing
-from heedful.decode.constraints.words.automaton import WordAutomaton
-from heedful.decode.constraints.words.distances import UNREACHED
+from heedful.decode.constraints.words.automaton import UNREACHED, WordAutomaton
 from heedful.decode.constraints.words.tables import Ahead, Tables, first_states
 
 

@@ -20,9 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.decode.constraints.protocol import ConstraintFactory, Sharing, SlotFactory, SlotRows
-from heedful.decode.constraints.words.automaton import WordAutomaton
+from heedful.decode.constraints.words.automaton import UNREACHED, WordAutomaton
 from heedful.decode.constraints.words.constraint import Words, advancing, forbid_after, left_after, tighten
-from heedful.decode.constraints.words.distances import UNREACHED
 from heedful.decode.constraints.words.planner import check_room
 from heedful.decode.constraints.words.spelling import KINDS, Spelling
 from heedful.decode.constraints.words.states import AFTER_OTHER

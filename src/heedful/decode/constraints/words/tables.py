@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import END, PAD
-from heedful.decode.constraints.words.automaton import WordAutomaton
-from heedful.decode.constraints.words.distances import UNREACHED
+from heedful.decode.constraints.words.automaton import UNREACHED, WordAutomaton
 from heedful.decode.constraints.words.spelling import KINDS, REST, Spelling
 
 _OWN: Final = 1  # columns before those of the kinds: nothing follows

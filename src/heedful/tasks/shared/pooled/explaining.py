@@ -8,10 +8,8 @@ import torch
 from torch import Tensor
 
 from heedful.base.packed import Nested, Packed
-from heedful.explain.capture import Capture, capture_weights
-from heedful.explain.explanation import AttentionWeights, Explanation, TokenSequence
-from heedful.explain.gradients import explain_by_gradients
-from heedful.explain.images import ExplainedImage
+from heedful.explain.capture import Capture, capture_weights, explain_by_gradients
+from heedful.explain.explanation import AttentionWeights, ExplainedImage, Explanation, TokenSequence
 from heedful.explain.texts import explain_reading, name_inputs
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel

@@ -27,8 +27,7 @@ from heedful.data.prepare.documents import document_of, document_store
 from heedful.data.prepare.images import decode_all, image_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.explain.explanation import Explanation
-from heedful.explain.images import ExplainedImage
+from heedful.explain.explanation import ExplainedImage, Explanation
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.bundle import Bundle, NetworkType
 from heedful.nn.evaluation_mode import evaluation_mode

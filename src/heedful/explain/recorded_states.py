@@ -1,12 +1,12 @@
-"""Gates and states of recurrent networks over time, recorded while a network runs.
+"""Gates and states of recurrent networks over time, and hidden states of Transformers: recorded while a network runs.
 
-Inside a recording, stacks take their steps by their own cells, which compute what torch's functions do, and every step
-leaves its gates. Without a recording, nothing is different.
+Inside a recording, recurrent stacks take their steps by their own cells, which compute what torch's functions do, and
+every step leaves its gates. Without a recording, nothing is different.
 
 Shape letters of this file: T  steps    G  width of all gates
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,12 +16,33 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
+from heedful.models.images import ImageEncoder, LookingEncoder
+from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
+from heedful.models.transformer.decoder import TransformerDecoder
+from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.recurrent.cells import Cell, CellState, GRUCell, LSTMCell, StackedCells
 from heedful.nn.recurrent.paper_gru import PaperGRUCell
 from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
 
 _DIRECTIONS: Final = ("forward", "backward")
+
+
+@contextmanager
+def hooked(hooks: Iterable[RemovableHandle]) -> Iterator[None]:
+    """Remove hooks after the block."""
+    found = list(hooks)
+    try:
+        yield
+    finally:
+        for hook in found:
+            hook.remove()
+
+
+def _sequence(likely: Sequence[str], lengths: Mapping[str, int], count: int) -> str | None:
+    """Return the first of the likely sequences that has this length; None if none has."""
+    return next((one for one in likely if lengths.get(one) == count), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +131,9 @@ class GateRecord:
             name, layer, direction = key
             stack, turned = self._stacks[name]
             count = len(next(iter(own.values())))
-            steps = next((one for one in _order(name, lengths) if lengths[one] == count), None)
+            decodes = name.startswith("decoder")
+            likely = ("target", "text") if decodes else ("source", "text", "sentences", "patches")
+            steps = _sequence(likely, lengths, count)
             if steps is None:
                 continue
             values = {gate: (value.flip(0) if turned else value).cpu().numpy() for gate, value in own.items()}
@@ -135,13 +158,11 @@ class GateRecord:
                 in_time = _join(steps[::-1] if key[2] else steps)
                 self._whole[key] = {gate: value[time.places] for gate, value in in_time.items()}
 
-        hook = stack.register_forward_hook(gather)
         stack.watch = lambda layer, direction: None  # so that steps are taken one by one
         try:
-            with record_steps(stack, keep):
+            with hooked([stack.register_forward_hook(gather)]), record_steps(stack, keep):
                 yield
         finally:
-            hook.remove()
             stack.watch = watch
 
 
@@ -185,7 +206,90 @@ def _join(steps: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:
     return {gate: torch.cat([step[gate] for step in steps]) for gate in steps[0]}
 
 
-def _order(name: str, lengths: Mapping[str, int]) -> list[str]:
-    """Return the names of sequences, those that a stack of this name is likely to step along first."""
-    first = ("target", "text") if name.startswith("decoder") else ("source", "text", "sentences", "patches")
-    return [one for one in first if one in lengths]
+# --- hidden states of Transformers: the vector of every token after every layer ---------------------------------------
+
+_Stack = TransformerEncoder | TransformerDecoder | ImageEncoder | LookingEncoder
+_SMALL: Final = 1e-12
+_READ: Final = {"decoder": ("target", "text")}  # sequences that a part may read
+
+
+@dataclass(frozen=True, eq=False)
+class LayerStates:
+    """The states of the tokens that one part of a network reads, after each of its layers."""
+
+    part: str  # `encoder`, `question` or `decoder`, like the kinds of attention
+    tokens: str  # name of the sequence
+    values: NDArray[np.float32]  # layer x token x component; layer 0 is the embedding, which the first layer reads
+    output: NDArray[np.float32]  # token x component: the last layer after the final norm, where there is one
+
+    def norms(self) -> NDArray[np.float32]:
+        """Return the length of each state: layer x token."""
+        lengths: NDArray[np.float32] = np.linalg.norm(self.values, axis=2)
+        return lengths
+
+    def similarities(self) -> NDArray[np.float32]:
+        """Return the cosine of each state and the same token's state one layer before: layer x token, from layer 1."""
+        products = (self.values[1:] * self.values[:-1]).sum(axis=2)
+        lengths = self.norms()
+        found: NDArray[np.float32] = products / np.maximum(lengths[1:] * lengths[:-1], _SMALL)
+        return found
+
+
+class StateRecord:
+    """What the layers of all parts of a network returned, each the last time that it ran."""
+
+    def __init__(self) -> None:
+        self._layers: dict[str, list[Tensor]] = {}
+        self._outputs: dict[str, Tensor] = {}
+        self._stacks: dict[str, _Stack] = {}
+
+    def explain(self, lengths: Mapping[str, int]) -> tuple[LayerStates, ...]:
+        """Return all states; `lengths` are those of the sequences, of which a part's is the first that fits."""
+        found = []
+        for name, layers in self._layers.items():
+            stack = self._stacks[name]
+            likely = ("patches",) if isinstance(stack, ImageEncoder) else _READ.get(name, ("source", "text"))
+            tokens = _sequence(likely, lengths, len(layers[0]))
+            if tokens is not None:
+                values = torch.stack(layers).float().cpu().numpy()
+                found.append(LayerStates(_part(name, stack), tokens, values, self._outputs[name].float().cpu().numpy()))
+        return tuple(found)
+
+    def watch(self, name: str, stack: _Stack) -> Iterator[RemovableHandle]:
+        """Record a part from now on, and yield the hooks that do."""
+        self._stacks[name] = stack
+        for number, block in enumerate(stack.blocks):
+            assert isinstance(block, EncoderBlock | DecoderBlock)
+            yield block.drop.register_forward_hook(self._keep(name, number))
+        yield stack.final.register_forward_hook(self._end(name))
+
+    def _keep(self, name: str, number: int) -> Any:
+        """Return a hook on the last thing that a block does: to choose between what it read and what it made."""
+
+        def keep(module: nn.Module, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+            if number == 0:
+                self._layers[name] = [inputs[0].detach()]
+            self._layers[name].append(output.detach())
+
+        return keep
+
+    def _end(self, name: str) -> Any:
+        def keep(module: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+            self._outputs[name] = output.detach()
+
+        return keep
+
+
+@contextmanager
+def record_states(network: nn.Module) -> Iterator[StateRecord]:
+    """Record the hidden states of all Transformers of a network inside the block."""
+    record = StateRecord()
+    stacks = [(name, one) for name, one in network.named_modules() if isinstance(one, _Stack) and len(one.blocks)]
+    with hooked(hook for name, stack in stacks for hook in record.watch(name, stack)):
+        yield record
+
+
+def _part(name: str, stack: _Stack) -> str:
+    if name.split(".")[0] == "questions":
+        return "question"
+    return "decoder" if isinstance(stack, TransformerDecoder) else "encoder"
