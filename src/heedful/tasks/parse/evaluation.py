@@ -7,6 +7,7 @@ from reprlib import repr as shortened
 from heedful.base.errors import UserError, counted
 from heedful.base.trees import Tree, clean, escape_brackets
 from heedful.data.corpora.trees import check_words, tree_of_line
+from heedful.metrics.rows import validation_scores
 from heedful.metrics.scores import ItemScores, Score, item_scores_of, scores_of
 from heedful.tasks.parse.bracketing import BracketScores
 from heedful.tasks.parse.metrics import METRICS
@@ -38,6 +39,10 @@ class ParseEvaluation(Evaluation):
     def task_scores(self) -> list[Score]:
         """Return labelled F1, precision and recall of brackets, and the fractions of right and well-formed trees."""
         return scores_of(METRICS, self)
+
+    def validation_scores(self) -> dict[str, float]:
+        """Return the scores that a validation reports."""
+        return validation_scores(METRICS, self)
 
     def outputs_and_references(self) -> tuple[Sequence[Tree | None], Sequence[Tree]]:
         """Return the predicted trees, and the true ones."""

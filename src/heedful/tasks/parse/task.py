@@ -1,7 +1,8 @@
 """The task of parsers: sentences and their trees as sequences of brackets, the next bracket, F1."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from heedful.base.trees import Tree
 from heedful.config.corpora.any import AnyCorpus
@@ -10,17 +11,12 @@ from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.trees import read_trees
-from heedful.data.epochs.plan import spread
-from heedful.data.prepare.prepared import Prepared
-from heedful.metrics.rows import validation_scores
-from heedful.models.bundle import Bundle
-from heedful.models.networks import EncoderDecoder
-from heedful.tasks.parse.evaluation import checked_tree
-from heedful.tasks.parse.metrics import METRICS
+from heedful.metrics.language.perplexity import Likelihood
+from heedful.tasks.parse.evaluation import ParseEvaluation, checked_tree
 from heedful.tasks.parse.model import Parser
 from heedful.tasks.parse.rules import PARSE
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
-from heedful.tasks.shared.validation import Asked, Validated, some_outputs
+from heedful.tasks.shared.validation import Sample, some_outputs
 
 
 class ParseTask(SequenceTask):
@@ -30,20 +26,18 @@ class ParseTask(SequenceTask):
     model_type = Parser
     doing = "parsing"
 
-    def validate(self, bundle: Bundle[EncoderDecoder], prepared: Prepared, asked: Asked) -> Validated:
-        """Predict the brackets of the validation corpora; also parse sentences greedily, if F1 is asked for."""
-        predicted, recipe = self.likelihood(bundle, prepared, asked), bundle.recipe
-        scores = {"loss": predicted.loss, "perplexity": predicted.perplexity}
-        if asked.metric in scores and not asked.outputs:
-            return Validated(scores)
-        corpora = [self.read_corpus(None, corpus, recipe.data.folder) for corpus in recipe.data.valid]
-        trees = [tree for corpus in corpora for tree in corpus if tree is not None]
-        rows = [trees[index] for index in spread(asked.most or len(trees), len(trees)).tolist()]
-        with asked.show("validating: parsing", len(rows)) as advance:
-            parser: Parser = self.model_in_use(bundle)
-            found = parser.evaluate_rows(rows, name="`data.valid`", progress=advance, beam=1)
-        scores |= validation_scores(METRICS, found)
-        return Validated(scores, found.predicted, found.true, some_outputs(*zip(*found.shown(), strict=True)))
+    def validation_rows(self, recipe: Recipe) -> Iterable[Tree]:
+        """Read trees, but no blank ones."""
+        corpora = (self.read_corpus(None, corpus, recipe.data.folder) for corpus in recipe.data.valid)
+        return (tree for corpus in corpora for tree in corpus if tree is not None)
+
+    def sample_options(self, recipe: Recipe, metric: str, predicted: Likelihood) -> Mapping[str, Any]:
+        """Return none: all scores are of trees."""
+        return {}
+
+    def samples(self, rows: Sequence[Tree], found: ParseEvaluation) -> Sequence[Sample]:
+        """Return a few sentences with their trees, true and predicted."""
+        return some_outputs(*zip(*found.shown(), strict=True))
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

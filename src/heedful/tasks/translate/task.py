@@ -1,6 +1,6 @@
 """The task of translators: pairs of sentences, the next token of the target, BLEU and chrF."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.pairs import is_blank, read_references
-from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.text_form import TextForm
 from heedful.metrics.edits import Reference, variants_of
@@ -19,8 +18,8 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
-from heedful.tasks.shared.sequences.text_evaluation import validation_names
-from heedful.tasks.shared.validation import Asked, Validated, Validator, some_outputs
+from heedful.tasks.shared.validation import Sample, Validator, some_outputs
+from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.rules import TRANSLATE
 
@@ -34,44 +33,33 @@ class TranslateTask(SequenceTask):
 
     def validator(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> Validator:
         """Refuse pairs that cannot be scored or translated, before training and not at the first validation."""
-        made, most = super().validator(bundle, prepared), bundle.recipe.decode.max_source
+        made, recipe = super().validator(bundle, prepared), bundle.recipe
         longest = max((int(store.lengths("source").max()) for store in prepared.valid), default=0)
-        if _translates(bundle.recipe) and longest > most:
+        settings, most = recipe.train.validation, recipe.decode.max_source
+        if (settings.translate or settings.metric in TEXT_METRICS) and longest > most:
             raise UserError(
                 f"`data.valid` has a source of {longest:,} tokens, but at most {most:,} are translated "
                 "(`decode.max_source`): leave the pair out, or raise it."
             )
         return made
 
-    def validate(self, bundle: Bundle[EncoderDecoder], prepared: Prepared, asked: Asked) -> Validated:
-        """Predict targets of the validation corpora; also translate pairs of them, if a score of outputs is asked for.
+    def validation_rows(self, recipe: Recipe) -> Iterator[tuple[str, Reference, str]]:
+        """Yield pairs with their target languages, but no blank ones."""
+        for corpus in recipe.data.valid:
+            for source, reference in read_references(corpus, recipe.data.folder, TextForm.of(recipe.data)):
+                if not all(is_blank((source, variant)) for variant in variants_of(reference)):
+                    yield source, reference, corpus.to
 
-        These scores are those of `evaluate.metrics`, and the recipe's metric.
-        """
-        predicted, recipe = self.likelihood(bundle, prepared, asked), bundle.recipe
-        scores = {"loss": predicted.loss, "perplexity": predicted.perplexity}
-        if not (_translates(recipe) or asked.outputs):
-            return Validated(scores)
-        rows = [
-            (source, reference, corpus.to)
-            for corpus in recipe.data.valid
-            for source, reference in read_references(corpus, recipe.data.folder, TextForm.of(recipe.data))
-            if not all(is_blank((source, variant)) for variant in variants_of(reference))
-        ]
-        rows = [rows[index] for index in spread(asked.most or len(rows), len(rows)).tolist()]
-        with asked.show("validating: translating", len(rows)) as advance:
-            found = self.model_in_use(bundle).evaluate_rows(
-                [(source, reference) for source, reference, _ in rows],
-                name="`data.valid`",
-                progress=advance,
-                metric=validation_names(recipe, asked.metric),
-                likelihood=predicted,
-                to=[to for *_, to in rows] if any(to for *_, to in rows) else None,
-            )
-        samples = some_outputs(
-            found.inputs, [variants_of(reference)[0] for _, reference, _ in rows], [best.text for best in found.best]
-        )
-        return Validated({**scores, **found.validation_scores()}, found.texts, found.references, samples)
+    def evaluate_sample(self, model: Translator, rows: Sequence[Any], **options: Any) -> TranslationEvaluation:
+        """Translate pairs as the recipe says; their scores are those of `evaluate.metrics`, and the recipe's metric."""
+        languages = [to for *_, to in rows]
+        pairs = [(source, reference) for source, reference, _ in rows]
+        return model.evaluate_rows(pairs, to=languages if any(languages) else None, **options)
+
+    def samples(self, rows: Sequence[Any], found: TranslationEvaluation) -> Sequence[Sample]:
+        """Return a few translations, as the model wrote them."""
+        references = [variants_of(reference)[0] for _, reference, _ in rows]
+        return some_outputs(found.inputs, references, [best.text for best in found.best])
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""
@@ -93,8 +81,3 @@ class TranslateTask(SequenceTask):
     def read_corpus(self, model: object, corpus: AnyCorpus, folder: str) -> Iterable[tuple[str, Reference]]:
         """Read pairs of a source and its reference."""
         return read_references(corpus, folder)
-
-
-def _translates(recipe: Recipe) -> bool:
-    """Whether the recipe asks for translations in each validation."""
-    return recipe.train.validation.translate or recipe.train.validation.metric in TEXT_METRICS

@@ -1,7 +1,8 @@
-"""What tasks that map one sequence to another have in common: data, objective, batches of pairs, validation."""
+"""What tasks have in common whose models write sequences: batches, validation; data and objective of pairs of them."""
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar
 
 import torch
 
@@ -20,17 +21,85 @@ from heedful.metrics.language.perplexity import Likelihood, likelihood
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
+from heedful.tasks.shared.sequences.text_evaluation import validation_names
 from heedful.tasks.shared.sequences.token_scores import LONGEST_SCORED
 from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.shared.task import Task
-from heedful.tasks.shared.validation import Asked, Validator, refuse_diverged
+from heedful.tasks.shared.validation import Asked, Sample, Validated, Validator, refuse_diverged
 from heedful.training.objectives import NextToken
 
-_SHORTEST: Final = 8  # tokens: batches of sentences that are all shorter leave some of the budget unused
+
+class SearchingTask(Task):
+    """Learns the next token of what it writes; a search finds the whole."""
+
+    written: ClassVar[str] = "target"  # name of the stream of what it writes
+    shortest: ClassVar[int | None] = None  # tokens of rows of which a batch is full: see `RowFeed.of`
+
+    @abstractmethod
+    def collator(self, recipe: Recipe) -> Collator[Any]:
+        """Return what makes batches."""
+
+    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
+        """Make the training batches. Which rows share a batch does not depend on the device."""
+        return RowFeed.of(recipe, prepared, self.collator(recipe), self.shortest)
+
+    def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
+        """Count the tokens that an epoch predicts, end markers included."""
+        weighted = zip(prepared.train, prepared.weights, strict=True)
+        return sum(weight * (store.tokens(self.written) + len(store)) for store, weight in weighted)
+
+    def validate(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Validated:
+        """Predict what the validation corpora have; also search for outputs, if a score of them is asked for."""
+        predicted, recipe = self._likelihood(bundle, prepared.valid, asked), bundle.recipe
+        scores = {"loss": predicted.loss, "perplexity": predicted.perplexity}
+        if asked.metric in scores and not (asked.outputs or recipe.train.validation.translate):
+            return Validated(scores)
+        rows = list(self.validation_rows(recipe))
+        rows = [rows[index] for index in spread(asked.most or len(rows), len(rows)).tolist()]
+        with asked.show(f"validating: {self.doing}", len(rows)) as advance:
+            options = self.sample_options(recipe, asked.metric, predicted)
+            model = self.model_in_use(bundle)
+            found = self.evaluate_sample(model, rows, name="`data.valid`", progress=advance, **options)
+        outputs, references = found.outputs_and_references()
+        return Validated({**scores, **found.validation_scores()}, outputs, references, self.samples(rows, found))
+
+    @abstractmethod
+    def validation_rows(self, recipe: Recipe) -> Iterable[Any]:
+        """Read the rows of the validation corpora that can be evaluated."""
+
+    def sample_options(self, recipe: Recipe, metric: str, predicted: Likelihood) -> Mapping[str, Any]:
+        """Return options of `evaluate_sample`, given the metric that decides and the likelihood of the sample."""
+        return {"metric": validation_names(recipe, metric), "likelihood": predicted}
+
+    def evaluate_sample(self, model: Any, rows: Sequence[Any], **options: Any) -> Any:
+        """Evaluate a model on rows of the validation corpora, greedily."""
+        return model.evaluate_rows(rows, beam=1, **options)
+
+    def samples(self, rows: Sequence[Any], found: Any) -> Sequence[Sample]:
+        """Return a few of the outputs that were found for rows; most tasks show none."""
+        return ()
+
+    def _likelihood(self, bundle: Bundle[Any], stores: Sequence[TokenStore], asked: Asked) -> Likelihood:
+        """Return the likelihood of what rows of stores predict; refuse one that is not finite, before any search."""
+        count, collator = sum(map(len, stores)), self.collator(bundle.recipe)
+        rows = spread(asked.most or count, count)
+        plan = batches_by_length(collator.costs(stores, rows), batch_tokens=bundle.recipe.data.batch_tokens)
+        with asked.show("validating", len(rows)) as advance:
+
+            def batches() -> Iterator[Any]:
+                for indices in plan:
+                    yield collator.batch(stores, rows[indices], multiple=CPU_MULTIPLE)
+                    advance(len(indices))
+
+            found = likelihood(bundle.model, batches())
+        refuse_diverged(found.loss)
+        return found
 
 
-class SequenceTask(Task):
+class SequenceTask(SearchingTask):
     """Learns the next token of a target from pairs of sequences."""
+
+    shortest = 8  # batches of sentences that are all shorter leave some of the budget unused
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; given vocabularies are kept."""
@@ -40,48 +109,20 @@ class SequenceTask(Task):
         """Make the objective that training minimises."""
         return NextToken(recipe.label_smoothing)
 
-    def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
-        """Make the training batches. Which sentences share a batch does not depend on the device."""
-        return RowFeed.of(recipe, prepared, PairCollator(), _SHORTEST)
+    def collator(self, recipe: Recipe) -> PairCollator:
+        """Return what makes batches of pairs."""
+        return PairCollator()
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
         if not isinstance(recipe.model, TransformerModel):
             return None
-        return static_layout(recipe.model, recipe.data, recipe.data.max_length + 1, _SHORTEST, precision)
-
-    def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
-        """Count the target tokens of an epoch, end markers included."""
-        weighted = zip(prepared.train, prepared.weights, strict=True)
-        return sum(weight * (store.tokens("target") + len(store)) for store, weight in weighted)
+        return static_layout(recipe.model, recipe.data, recipe.data.max_length + 1, self.shortest, precision)
 
     def validator(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> Validator:
         """Refuse pairs that cannot be scored, before training and not at the first validation."""
         _refuse_too_long(bundle, prepared.valid)
         return super().validator(bundle, prepared)
-
-    def likelihood(self, bundle: Bundle[EncoderDecoder], prepared: Prepared, asked: Asked) -> Likelihood:
-        """Return the likelihood of targets of the validation corpora; refuse one that is not finite."""
-        return stored_likelihood(bundle, PairCollator(), prepared.valid, asked)
-
-
-def stored_likelihood(
-    bundle: Bundle[Any], collator: Collator[Any], stores: Sequence[TokenStore], asked: Asked
-) -> Likelihood:
-    """Return the likelihood of what rows of stores predict; refuse one that is not finite, before a model searches."""
-    count = sum(map(len, stores))
-    rows = spread(asked.most or count, count)
-    plan = batches_by_length(collator.costs(stores, rows), batch_tokens=bundle.recipe.data.batch_tokens)
-    with asked.show("validating", len(rows)) as advance:
-
-        def batches() -> Iterator[Any]:
-            for indices in plan:
-                yield collator.batch(stores, rows[indices], multiple=CPU_MULTIPLE)
-                advance(len(indices))
-
-        found = likelihood(bundle.model, batches())
-    refuse_diverged(found.loss)
-    return found
 
 
 def _refuse_too_long(bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
