@@ -185,10 +185,7 @@ class Explanation:
             "text": self.text,
             "question": self.question,
             "output": self.output,
-            "sequences": {
-                name: {"pieces": one.pieces, "words": one.words, "texts": one.texts}
-                for name, one in self.sequences.items()
-            },
+            "sequences": {name: asdict(one) for name, one in self.sequences.items()},
             "attentions": [
                 {
                     "kind": one.kind,

@@ -138,13 +138,10 @@ class Beam(Frontier):
     def rank(
         self, logits_RV: Float[Tensor, "R V"]
     ) -> tuple[Float[Tensor, "B W"], Int[Tensor, "B W"], Int[Tensor, "B W"]]:
-        """Return the log P of the best 2K continuations, the row each extends, and its last token."""
-        return self._or_stay(*self._continuations(logits_RV))
+        """Return the log P of the best 2K continuations, the row each extends, and its last token.
 
-    def _continuations(self, logits_RV: Float[Tensor, "R V"]) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the log P of the best 2K, the row each extends, and its last token. At most K end, one per row.
-
-        Sentences that must contain something have those that `banks.py` chooses.
+        At most K end, one per row. Sentences that must contain something have those that `banks.py` chooses. Where no
+        token may follow any row of a sentence, its rows are returned as they are, with `<pad>`.
         """
         scores = Scores.of(logits_RV, self.constraints, self.tokens_BKT.flatten(0, 1))
         log_p_RC, tokens_RC = scores.best(2 * self.beams)
@@ -153,17 +150,14 @@ class Beam(Frontier):
         log_p_BW, indices_BW = totals_BI.topk(2 * self.beams, dim=1)
         best = log_p_BW, indices_BW // each, tokens_RC.view(-1, self.beams * each).gather(1, indices_BW)
         sharing = find_sharing(self.constraints)
-        if sharing is None:
-            return best
-        shared = share_out(scores, self.log_p_BK, log_p_RC, tokens_RC, sharing)
-        log_p_BW, parents_BW, last_BW = (
-            torch.where(sharing.requires_B.unsqueeze(1), ours_BW, others_BW)
-            for ours_BW, others_BW in zip(shared, best, strict=True)
-        )
-        return log_p_BW, parents_BW, last_BW
-
-    def _or_stay(self, log_p_BW: Tensor, parents_BW: Tensor, last_BW: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the same; but where no token may follow any row of a sentence, its rows as they are, and `<pad>`."""
+        if sharing is not None:
+            shared = share_out(scores, self.log_p_BK, log_p_RC, tokens_RC, sharing)
+            log_p_BW, parents_BW, last_BW = (
+                torch.where(sharing.requires_B.unsqueeze(1), ours_BW, others_BW)
+                for ours_BW, others_BW in zip(shared, best, strict=True)
+            )
+            best = log_p_BW, parents_BW, last_BW
+        log_p_BW, parents_BW, last_BW = best
         stuck_B1 = log_p_BW.amax(1, keepdim=True) == -math.inf
         own_BW = F.pad(self.log_p_BK, (0, self.beams), value=-math.inf)
         rows_W = torch.arange(2 * self.beams, device=last_BW.device) % self.beams

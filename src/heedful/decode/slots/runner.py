@@ -35,7 +35,9 @@ class SlotRunner:
         self._device, self._count = weight.device, shape.slots
         decoder = self._decoder
         self._slots = slots = decoder.slots(shape)
-        self._frontier = frontier = _kind(settings)(slots, settings, weight.shape[0], prefixed)
+        searching = BeamInSlots if settings.beam > 1 else GreedyInSlots
+        kind: type[SlotFrontier] = searching if settings.sampling is None else SamplingInSlots
+        self._frontier = frontier = kind(slots, settings, weight.shape[0], prefixed)
         at_once = _AT_ONCE if shape.slots * shape.beams <= _FEW else 1
 
         def step() -> None:
@@ -94,12 +96,6 @@ class SlotRunner:
 
     def _tensor(self, numbers: list[int]) -> Tensor:
         return torch.tensor(numbers, dtype=torch.int64, device=self._device)
-
-
-def _kind(settings: SearchSettings) -> type[SlotFrontier]:
-    if settings.sampling is not None:
-        return SamplingInSlots
-    return BeamInSlots if settings.beam > 1 else GreedyInSlots
 
 
 class _Watch:

@@ -56,25 +56,20 @@ class SlotSearch:
         self, queries: Sequence[Query], settings: SearchSettings, batch_tokens: int, progress: Callable[[int], None]
     ) -> list[list[Hypothesis]]:
         """Find the targets of all queries; `batch_tokens` bounds what is decoded at once, as in `search`."""
-        with self._busy:
-            return self._search(queries, settings, batch_tokens, progress)
-
-    def _search(
-        self, queries: Sequence[Query], settings: SearchSettings, batch_tokens: int, progress: Callable[[int], None]
-    ) -> list[list[Hypothesis]]:
-        self._forget_if_moved()
-        encode = self._encoding = self._encoding or self._make_encoding()
         found: dict[int, list[Hypothesis]] = {}
-        for indices in self._waves(queries, min(_MEMORY, _BUDGETS * batch_tokens)):
-            wave = [queries[index] for index in indices]
-            memory = encode(wave)
-            shape = _shape(self._room(wave[0]), len(wave), settings, batch_tokens)
-            if memory is not None:
-                shape = replace(shape, memory=next_power_of_two(memory.layout.tokens, _SMALLEST))
-            runner = self._runner(shape, settings, any(len(query.prefix) for query in wave))
-            for done, hypotheses in runner.run(wave, memory, settings):
-                found.update(zip([indices[number] for number in done], hypotheses, strict=True))
-                progress(len(done))
+        with self._busy:
+            self._forget_if_moved()
+            encode = self._encoding = self._encoding or self._make_encoding()
+            for indices in self._waves(queries, min(_MEMORY, _BUDGETS * batch_tokens)):
+                wave = [queries[index] for index in indices]
+                memory = encode(wave)
+                shape = _shape(self._room(wave[0]), len(wave), settings, batch_tokens)
+                if memory is not None:
+                    shape = replace(shape, memory=next_power_of_two(memory.layout.tokens, _SMALLEST))
+                runner = self._runner(shape, settings, any(len(query.prefix) for query in wave))
+                for done, hypotheses in runner.run(wave, memory, settings):
+                    found.update(zip([indices[number] for number in done], hypotheses, strict=True))
+                    progress(len(done))
         return [found[index] for index in range(len(queries))]
 
     def _waves(self, queries: Sequence[Query], most: int) -> Iterator[list[int]]:

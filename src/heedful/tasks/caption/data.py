@@ -1,7 +1,7 @@
 """Corpora of captions to stores: captions tokenized, each with the number of its image, and images decoded once."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, NamedTuple
 
@@ -17,7 +17,7 @@ from heedful.data.batches.images import ImageCollator
 from heedful.data.batches.pairs import PairBatch, next_token_side
 from heedful.data.cache import Say
 from heedful.data.collate import gather, lengths_of, rows_by_store
-from heedful.data.corpora.images import Captioned, read_captioned
+from heedful.data.corpora.images import read_captioned
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.prepare.images import CHUNK, image_rows
 from heedful.data.prepare.prepared import Preparation, Prepared
@@ -55,7 +55,9 @@ def prepare_captions(
         longest = data.max_length if training else None
         rows = Rows(
             noun="caption",
-            read=lambda dropped: _captions(listed[corpus]),
+            read=lambda dropped: (
+                _Caption(text, number) for number, one in enumerate(listed[corpus]) for text in one.captions
+            ),
             streams=[CaptionStream(tokenizer, work.form, longest, images.key)],
             objection=lambda caption: None if caption.text.strip() else caption.why_blank,
             dropped={
@@ -79,10 +81,6 @@ class _Caption(NamedTuple):
     @property
     def why_blank(self) -> str:
         return "line" if isinstance(self.text, TooLong) else "empty"
-
-
-def _captions(listed: Sequence[Captioned]) -> Iterator[_Caption]:
-    return (_Caption(text, number) for number, captioned in enumerate(listed) for text in captioned.captions)
 
 
 @dataclass(frozen=True, eq=False)

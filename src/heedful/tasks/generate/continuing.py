@@ -1,4 +1,4 @@
-"""Texts that grow by searches, as the options of a call ask: each search continues what the searches before it found; and their streams.
+"""Texts that grow by searches, as a call asks: each search continues what the ones before it found; and their streams.
 
 A text is generated in several searches if a stop string may end it, if it is shown while it grows, or if it passes the
 model's last position: then the window slides, and the model reads the last half of it again.
@@ -25,6 +25,14 @@ from heedful.decode.settings import SearchSettings
 from heedful.nn.kernels import use_kernels
 from heedful.tasks.generate.continuation_text import ContinuationText
 from heedful.tasks.generate.generation import OF_SAMPLING, Ended, GenerateOptions, Generation
+
+
+class DetailedOptions(GenerateOptions, total=False):
+    """The options of a call, and the other arguments of `generate_detailed`."""
+
+    name: str
+    first: int
+    progress: ProgressCallback
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.generate.continuation_text import unspellable
 from heedful.tasks.generate.continuing import (
     Continuing,
+    DetailedOptions,
     GenerateRequest,
     GenerationStream,
     GrowingText,
@@ -89,24 +90,10 @@ class TextGenerator(Embeds[LanguageModel]):
         return found[0] if isinstance(prompt, str) else found
 
     @overload
-    def generate_detailed(  # type: ignore[overload-overlap]
-        self,
-        prompt: str,
-        *,
-        name: str = "prompt",
-        first: int = 1,
-        progress: ProgressCallback = lambda ready: None,
-        **options: Unpack[GenerateOptions],
-    ) -> list[Generation]: ...
+    def generate_detailed(self, prompt: str, **options: Unpack[DetailedOptions]) -> list[Generation]: ...  # type: ignore[overload-overlap]
     @overload
     def generate_detailed(
-        self,
-        prompt: Iterable[str],
-        *,
-        name: str = "prompt",
-        first: int = 1,
-        progress: ProgressCallback = lambda ready: None,
-        **options: Unpack[GenerateOptions],
+        self, prompt: Iterable[str], **options: Unpack[DetailedOptions]
     ) -> list[list[Generation]]: ...
     @show_options(GenerateOptions)
     def generate_detailed(

@@ -110,15 +110,15 @@ def score_trees(predicted: Sequence[Tree | None], true: Sequence[Tree]) -> Brack
 
     A missing tree, or one over other words, has no brackets; the true ones count as missed.
     """
-    return BracketScores([_compare(*pair) for pair in zip(predicted, true, strict=True)])
-
-
-def _compare(predicted: Tree | None, true: Tree) -> TreeResult:
-    wanted = Counter(brackets_of(true, true))
-    parsed = predicted is not None and predicted.words == true.words
-    found = Counter(brackets_of(predicted, true)) if parsed and predicted is not None else Counter[Bracket]()
-    words = sum(leaf.tag != TRACE for leaf in true.leaves)
-    return TreeResult((found & wanted).total(), found.total(), wanted.total(), words, parsed)
+    results = []
+    for found, tree in zip(predicted, true, strict=True):
+        wanted, ours = Counter(brackets_of(tree, tree)), Counter[Bracket]()
+        parsed = found is not None and found.words == tree.words
+        if parsed and found is not None:
+            ours = Counter(brackets_of(found, tree))
+        words = sum(leaf.tag != TRACE for leaf in tree.leaves)
+        results.append(TreeResult((ours & wanted).total(), ours.total(), wanted.total(), words, parsed))
+    return BracketScores(results)
 
 
 def brackets_of(tree: Tree, tagged: Tree) -> list[Bracket]:
@@ -143,10 +143,5 @@ def _constituents(tree: Tree, start: int = 0) -> Iterator[Bracket]:
         else:
             yield from _constituents(child, end)
             end += len(child.leaves)
-    label = _trimmed(tree.label)
+    label = tree.label.replace("=", "-").split("-", 1)[0]  # up to the first - or =
     yield Bracket(SAME.get(label, label), start, end)
-
-
-def _trimmed(label: str) -> str:
-    """Return a label up to the first - or =."""
-    return label.replace("=", "-").split("-", 1)[0]

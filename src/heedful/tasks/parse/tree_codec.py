@@ -17,7 +17,17 @@ class TreeCodec:
     def __init__(self, target: Tokenizer, leaves: Leaves) -> None:
         self._names = target.pieces(range(target.size))
         self._tagged = leaves == "tag"
-        self._tokens = _tree_tokens(self._names)
+        numbers = {name: number for number, name in enumerate(self._names)}
+        labels = [name[1:] for name in self._names if opens(name) and f"){name[1:]}" in numbers]
+        words = [
+            number
+            for name, number in numbers.items()
+            if number not in _MARKERS and not opens(name) and not closes(name)
+        ]
+        if not labels or not words:
+            raise UserError("The target vocabulary has no brackets: this model was not trained on trees.")
+        opening, closing = ([numbers[f"{bracket}{label}"] for label in labels] for bracket in "()")
+        self._tokens = TreeTokens(opening, closing, words)
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -34,15 +44,3 @@ class TreeCodec:
     def constraint(self) -> Trees:
         """Return the rule that targets are trees over the words that queries count."""
         return Trees(self._tokens, len(self._names))
-
-
-def _tree_tokens(names: Sequence[str]) -> TreeTokens:
-    """Return the tokens of trees in a vocabulary: labels that it can open and close, and what is neither."""
-    numbers = {name: number for number, name in enumerate(names)}
-    labels = [name[1:] for name in names if opens(name) and f"){name[1:]}" in numbers]
-    words = [
-        number for name, number in numbers.items() if number not in _MARKERS and not opens(name) and not closes(name)
-    ]
-    if not labels or not words:
-        raise UserError("The target vocabulary has no brackets: this model was not trained on trees.")
-    return TreeTokens([numbers[f"({label}"] for label in labels], [numbers[f"){label}"] for label in labels], words)

@@ -33,7 +33,7 @@ from heedful.tasks.shared.streaming import CHUNK, answer_stream
 from heedful.tasks.translate.evaluation import TranslationEvaluation, each_variant
 from heedful.tasks.translate.rules import TRANSLATE
 from heedful.tasks.translate.scoring import NBestList, PairScore, Reranked, refuse_long_side, rerank, score_tokens
-from heedful.tasks.translate.translation import BLANK, ExplainOptions, translations_of
+from heedful.tasks.translate.translation import BLANK, DetailedOptions, ExplainOptions, translations_of
 from heedful.tasks.translate.translation import Translation as Translation
 from heedful.tasks.translate.word_rules import WordRules, search_with_words
 
@@ -65,24 +65,10 @@ class Translator(SequenceModel):
         return [best.text for best, *_ in self.translate_detailed(texts, **options)]
 
     @overload
-    def translate_detailed(  # type: ignore[overload-overlap]
-        self,
-        texts: str,
-        *,
-        nbest: int = 1,
-        name: str = "texts",
-        progress: ProgressCallback = lambda ready: None,
-        **options: Unpack[SearchOptions],
-    ) -> list[Translation]: ...
+    def translate_detailed(self, texts: str, **options: Unpack[DetailedOptions]) -> list[Translation]: ...  # type: ignore[overload-overlap]
     @overload
     def translate_detailed(
-        self,
-        texts: Iterable[str],
-        *,
-        nbest: int = 1,
-        name: str = "texts",
-        progress: ProgressCallback = lambda ready: None,
-        **options: Unpack[SearchOptions],
+        self, texts: Iterable[str], **options: Unpack[DetailedOptions]
     ) -> list[list[Translation]]: ...
     @show_options(SearchOptions)
     def translate_detailed(

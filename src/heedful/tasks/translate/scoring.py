@@ -12,7 +12,6 @@ from heedful.config.decode import Decode
 from heedful.data.batches.pairs import collate, pair_costs
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
-from heedful.decode.hypothesis import LengthPenalty
 from heedful.metrics.language.perplexity import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
@@ -113,32 +112,20 @@ def rerank(
 
     def pairs() -> Iterator[tuple[str, str]]:
         for listed in lists:
-            _refuse_missing_scores(listed, factor)
+            if factor and any(candidate.given is None for candidate in listed.candidates):
+                raise UserError(
+                    f"{listed.where} has a candidate without a score, which {factor:g} cannot weigh: leave out the "
+                    "weight."
+                )
             waiting.append(listed)
             yield from ((listed.source, candidate.text) for candidate in listed.candidates)
 
     scored = score(pairs())
     for first in scored:
-        listed = waiting.popleft()
+        listed, found = waiting.popleft(), []
         scores = [first, *islice(scored, len(listed.candidates) - 1)]
-        yield listed, _reorder(listed.candidates, scores, penalty, factor)
-
-
-def _reorder(
-    candidates: Sequence[Candidate], scores: Sequence[PairScore], penalty: LengthPenalty, weight: float
-) -> list[Reranked]:
-    """Order candidates, best first; equal ones keep their order."""
-    found = []
-    for index, (candidate, scored) in enumerate(zip(candidates, scores, strict=True)):
-        log_p = scored.log_probability
-        model_score = log_p / penalty(len(scored.log_probabilities))
-        mixed = model_score + weight * (candidate.given or 0.0)
-        found.append(Reranked(candidate.text, mixed, model_score, log_p, candidate.given, index))
-    return sorted(found, key=lambda one: -one.score)
-
-
-def _refuse_missing_scores(listed: NBestList, weight: float) -> None:
-    if weight and any(candidate.given is None for candidate in listed.candidates):
-        raise UserError(
-            f"{listed.where} has a candidate without a score, which {weight:g} cannot weigh: leave out the weight."
-        )
+        for index, (candidate, one) in enumerate(zip(listed.candidates, scores, strict=True)):
+            model_score = one.log_probability / penalty(len(one.log_probabilities))
+            mixed = model_score + factor * (candidate.given or 0.0)
+            found.append(Reranked(candidate.text, mixed, model_score, one.log_probability, candidate.given, index))
+        yield listed, sorted(found, key=lambda one: -one.score)  # equal ones keep their order

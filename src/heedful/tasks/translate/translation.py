@@ -8,6 +8,7 @@ from heedful.base.options import Option
 from heedful.config.decode import SearchOptions
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.search import ProgressCallback
 from heedful.tasks.shared.sequences.model import SequenceModel
 
 Pairs = tuple[tuple[int, int], ...]  # (index in the source, index in the target), counted from 0
@@ -54,6 +55,14 @@ class Translation:
 
 
 BLANK: Final = Translation("", 0.0, (), True)
+
+
+class DetailedOptions(SearchOptions, total=False):
+    """Options of a search, and the other arguments of `translate_detailed`."""
+
+    nbest: int
+    name: str
+    progress: ProgressCallback
 
 
 class ExplainOptions(SearchOptions, total=False):

@@ -12,8 +12,8 @@ A word that ends with a letter ends only where no letter follows; until then it 
                     min_w (to_word(s, w) - cost(w)) + sum_w cost(w) + close + the cost of the words that are pending
                     to_end(s) if there are none
 
-Moves that a forbidden word rules out do not count. Some token always makes `left` smaller, so a target that has room for
-what is left can be completed.
+Moves that a forbidden word rules out do not count. Some token always makes `left` smaller, so a target that has room
+for what is left can be completed.
 
 Shape letters of this folder: S  states    E  edges    C  required words    F  edges of one state    X  any
 """

@@ -94,9 +94,7 @@ def _counts(texts: Sequence[Sequence[Hashable]], order: int) -> tuple[Counts, Co
     return sizes.T, sizes, shared
 
 
-@cache
-def _split() -> Callable[[str], list[str]]:
-    return word_splitter()
+_split = cache(word_splitter)
 
 
 UTILITIES: Final[Mapping[UtilityName, Callable[[Sequence[str]], Counts]]] = {
