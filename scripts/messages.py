@@ -3,7 +3,7 @@
     python scripts/messages.py                       # every message that src raises, with a test that asserts its text
     python scripts/messages.py --unasserted          # those without one
     python scripts/messages.py --asserted            # every text of src that tests assert
-    python scripts/messages.py --repeated            # texts that are asserted in more than one place
+    python scripts/messages.py --repeated            # messages whose text is asserted in more than one place
     python scripts/messages.py --against REVISION    # texts that tests asserted in a revision of git, and do not now
 
 A message is the first argument of an error that src raises, or that one of its functions returns; `{}` is a part that
@@ -97,10 +97,12 @@ def matched(text: str) -> str:
     return re.sub(r"\\([^\w\s])", r"\1", text.removeprefix("^").removesuffix("$"))
 
 
-def files(root: Path, folder: str) -> Iterator[tuple[str, ast.Module]]:
-    """Yield the Python files below a folder, parsed."""
+def files(root: Path, folder: str, word: str = "") -> Iterator[tuple[str, ast.Module]]:
+    """Yield the Python files below a folder that contain a word, parsed."""
     for path in sorted((root / folder).rglob("*.py")):
-        yield str(path.relative_to(root)), ast.parse(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        if word in text:
+            yield str(path.relative_to(root)), ast.parse(text)
 
 
 # --- messages of src --------------------------------------------------------------------------------------------------
@@ -117,20 +119,19 @@ def name_of(node: ast.expr) -> str:
 
 def messages(root: Path) -> list[Text]:
     """Return the texts that src raises, in order."""
-    return sorted({text for path, tree in files(root, "src") for text in _raised(path, tree) if len(text.text) > 3})
+    return sorted(
+        {text for path, tree in files(root, "src", "Error") for text in _raised(path, tree) if len(text.text) > 3}
+    )
 
 
 def _raised(path: str, tree: ast.Module) -> Iterator[Text]:
-    makers = {
-        function.name
-        for function in ast.walk(tree)
-        if isinstance(function, ast.FunctionDef) and name_of(function.returns or ast.Constant(None)) in ERRORS
-    }
-    shared = _assigned(tree.body)
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    makers = {made.name for made in functions if made.returns and name_of(made.returns) in ERRORS}
+    shared = _assigned(tree.body)
     for function in functions:
-        names = {**shared, **_assigned(list(ast.walk(function)))}
-        for node in ast.walk(function):
+        nodes = list(ast.walk(function))
+        names: dict[str, list[ast.expr]] | None = None
+        for node in nodes:
             match node:
                 case ast.Raise(exc=ast.Call() as call) if name_of(call.func) in ERRORS:
                     first = call.args[:1]
@@ -140,6 +141,7 @@ def _raised(path: str, tree: ast.Module) -> Iterator[Text]:
                     first = [given for given in call.args if isinstance(given, ast.Constant | ast.JoinedStr)]
                 case _:
                     continue
+            names = names or {**shared, **_assigned(nodes)}
             for given in first:
                 yield from (Text(path, given.lineno, text) for text in alternatives(given, names))
 
@@ -219,13 +221,19 @@ def _matches(tree: ast.Module) -> Iterator[ast.expr]:
                         yield given
 
 
-def repeated(texts: Sequence[Text], shared: int = 40) -> list[list[Text]]:
-    """Return the groups of texts in different places that have so many characters in common."""
+def repeated(root: Path, shared: int = 40) -> list[list[Text]]:
+    """Return the groups of strings of tests that have so many characters of one message in common."""
     holders = defaultdict(set)
-    for text in texts:
+    for text in {message.text: message for message in messages(root)}.values():
         for run in text.runs(shared):
             holders[run].add(text)
-    groups: dict[frozenset[Text], None] = dict.fromkeys(frozenset(held) for held in holders.values() if len(held) > 1)
+    asserting: dict[str, set[Text]] = {run: set() for run, texts in holders.items() if len(texts) == 1}
+    for path, tree in files(root, "tests"):
+        for line, raw in written(tree):
+            text = Text(path, line, matched(raw))
+            for run in text.runs(shared) & asserting.keys():
+                asserting[run].add(text)
+    groups = {frozenset(texts) for texts in asserting.values() if len(texts) > 1}
     return sorted(sorted(group) for group in groups if not any(group < other for other in groups))
 
 
@@ -282,21 +290,20 @@ def main() -> None:
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--unasserted", action="store_true", help="messages without a test")
     choice.add_argument("--asserted", action="store_true", help="texts that tests assert")
-    choice.add_argument("--repeated", action="store_true", help="texts that are asserted in more than one place")
+    choice.add_argument("--repeated", action="store_true", help="messages asserted in more than one place")
     choice.add_argument("--against", metavar="REVISION", help="texts that are not asserted any more")
     arguments = parser.parse_args()
-    now = Asserted(ROOT)
-    if arguments.against:
-        print_lost(arguments.against, now)
-    elif arguments.asserted:
-        print("\n".join(sorted({text.text for text in now.texts})))
-    elif arguments.repeated:
-        groups = repeated(now.texts)
+    if arguments.repeated:
+        groups = repeated(ROOT)
         for group in groups:
             print("\n".join(f"{text.where}: {text.text}" for text in group), end="\n\n")
-        print(f"{len(groups):,} texts are asserted in more than one place.")
+        print(f"{len(groups):,} messages are asserted in more than one place.")
+    elif arguments.against:
+        print_lost(arguments.against, Asserted(ROOT))
+    elif arguments.asserted:
+        print("\n".join(sorted({text.text for text in Asserted(ROOT).texts})))
     else:
-        places = now.places(messages(ROOT))
+        places = Asserted(ROOT).places(messages(ROOT))
         for message, asserting in places.items():
             if not (arguments.unasserted and asserting):
                 print(f"{message.where}: {message.text}\n    {asserting[0].where if asserting else 'no test'}")

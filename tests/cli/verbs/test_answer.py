@@ -100,7 +100,7 @@ def test_an_answer_that_a_text_does_not_have_is_empty(tmp_path: Path, capsys: Ca
     [
         (["q.jsonl", "-Q", "Who ?"], 'FILE has questions with their texts (one JSON object per line: {"question": '
          '"...", "text": "..."}): leave out --question and --text.'),
-        (["-Q", " ", "-t", TEXT], "--question: the question is empty: give one, or remove the row."),
+        (["-Q", " ", "-t", TEXT], "--question: the question is empty:"),
         (["-Q", "Who ?", "-t", "blank.txt"], "blank.txt: the text is empty: give the text that the question is about."),
         (["-t", "-"], "--text - reads the text from standard input: give the question by --question."),
         (["bad.jsonl"], "bad.jsonl, line 1 has no field `text`. Known: question."),

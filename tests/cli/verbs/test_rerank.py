@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import like
 
 from heedful.cli.main import run
 from heedful.tasks.translate.model import Translator
@@ -71,7 +72,7 @@ def test_features_and_scores_may_be_missing(line: str, reversing_folder: Path, f
     [
         ("bee ant", "line 1 has no `|||`, but must be `id ||| text ||| features ||| score`."),
         ("3 ||| a", "line 1 has the id `3`, but an id must be the number of a line of x.in, from 0 to 2."),
-        ("x ||| a", "line 1 has the id `x`, but an id must be the number of a line of x.in, from 0 to 2."),
+        ("x ||| a", "line 1 has the id `x`, but an id must be the ... x.in, from 0 to 2."),
         (
             "1 ||| cat\n0 ||| ant",
             "line 2 has the id 0 after 1: ids must ascend, with all lines of one together.",
@@ -84,7 +85,7 @@ def test_mistakes_in_lists_of_moses_are_one_line(
 ) -> None:
     Path("n.txt").write_text(f"{lines}\n")
     assert rerank(reversing_folder, "n.txt", "--source", "x.in") == 2
-    assert capsys.readouterr().err == f"heedful: error: n.txt, {message}\n"
+    assert capsys.readouterr().err == like(f"heedful: error: n.txt, {message}\n")
 
 
 def test_a_list_without_candidates_is_refused(reversing_folder: Path, folder: Path, capsys: Capture) -> None:
@@ -110,7 +111,7 @@ _NOT_FOR = "is not for --rerank, which reads lists of candidates: leave it out."
         (
             "ant\tant",
             ["--weight", "1"],
-            "n.txt, line 1 has a candidate without a score, which 1 cannot weigh: leave out the weight.",
+            "n.txt, line 1 has a candidate without a ... 1 cannot weigh: leave out the weight.",
         ),
         ("ant\tant\t1", ["--weight", "nan"], "--weight is nan, but must be a number."),
         ("ant\tant", ["--target", "x.in"], f"--target {_NOT_FOR}"),
@@ -123,7 +124,7 @@ def test_mistakes_are_one_line(
 ) -> None:
     Path("n.txt").write_text(f"{lines}\n")
     assert rerank(reversing_folder, "n.txt", *arguments) == 2
-    assert capsys.readouterr().err == f"heedful: error: {message}\n"
+    assert capsys.readouterr().err == like(f"heedful: error: {message}\n")
 
 
 @pytest.mark.parametrize("option", [["--all"], ["--weight", "0.5"], ["--length-penalty", "1"]])

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 from tests.shared.patience import PATIENCE
+from tests.shared.refusals import like
 
 from heedful.cli.main import run
 
@@ -169,9 +170,8 @@ def test_the_way_out_of_a_damaged_checkpoint_leads_out(
     capsys.readouterr()
     assert run([*command, "--set", "train.steps=21", "--resume"]) == 2
     pointer = '{"folder": "step-00000007"}'
-    assert capsys.readouterr().err.endswith(
-        f"is damaged (its sha256 is not the manifest's): delete {damaged}, write {pointer} into "
-        f"{checkpoints / 'last.json'} and resume from there.\n"
+    assert capsys.readouterr().err == like(
+        f"...is damaged ...: delete {damaged}, write {pointer} into {checkpoints / 'last.json'} and resume ...\n"
     )
     shutil.rmtree(damaged)
     (checkpoints / "last.json").write_text(pointer)

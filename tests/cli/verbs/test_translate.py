@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import torch
 from tests.cli.conversation import conversation
+from tests.shared.refusals import like
 
 from heedful.cli.main import run
 from heedful.data.tokenize.tokenizer import END, Tokenizer
@@ -227,7 +228,7 @@ def test_a_missing_file_is_refused_before_the_model_is_loaded(tmp_path: Path, ca
 def test_a_missing_model_is_refused(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, b"")
     model = tmp_path / "no-model"
-    expected = f"{model} is not a folder: a model is a folder that `heedful train` wrote."
+    expected = like(f"{model} is not a folder: a model is a folder that ...")
     assert refused(capsys, model) == expected
 
 
@@ -242,7 +243,7 @@ def test_damaged_bundles_are_refused(
     weights.unlink()
     assert "holds no model.safetensors yet" in refused(capsys, folder)
     (folder / "tokenizer.json").write_text((folder / "tokenizer.json").read_text().replace("hen", "hex"))
-    assert "is not the tokenizer that this model was trained with" in refused(capsys, folder)
+    assert "is not the tokenizer that" in refused(capsys, folder)
     (folder / "config.json").write_text("{")
     assert refused(capsys, folder).startswith(f"{folder}/config.json is not JSON (")
 
@@ -266,8 +267,8 @@ def test_invalid_utf8_is_refused_with_its_place_after_what_came_before(
             ["--n-best", "3", "--beam", "2"],
             "--n-best is 3, but a beam of 2 finds no more than 2: set --beam to 3 or more.",
         ),
-        (["--device", "tpu"], "`tpu` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`."),
-        (["--precision", "int8"], "`int8` is not a precision: use `auto`, `float32` or `bfloat16`."),
+        (["--device", "tpu"], like("`tpu` is not a device: ...")),
+        (["--precision", "int8"], like("`int8` is not a precision: ...")),
         (["--output", "."], ".: this is a folder, but must be a file."),
         (
             ["-o", "no/where/out"],

@@ -140,7 +140,7 @@ def test_what_cannot_be_answered_is_refused(model: ImageAnswerer) -> None:
     black = np.zeros((16, 16, 3), np.uint8)
     with pytest.raises(UserError, match=r"^`questions` is one question, so `images` must be one image\.$"):
         model.answer("why ?", [black, black])
-    with pytest.raises(UserError, match=r"^`answer`: the question is empty: give one, or remove the row\.$"):
+    with pytest.raises(UserError, match=r"^`answer`: the question is empty:"):
         model.answer(" ", black)
     with pytest.raises(UserError, match=r"^2 questions, but 1 image: each question needs one\.$"):
         model.answer(["why ?", "who ?"], [black])

@@ -11,8 +11,8 @@ import torch
 from PIL import Image
 from rich.console import Console
 from tests.contract.images.test_classifiers import recipe_of
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED
 from heedful.cli.main import run
 from heedful.config.corpora.containers import Builtin, Csv, Jsonl, Npz
@@ -75,10 +75,8 @@ def test_tables_json_lines_arrays_and_scenes_give_any_number_of_labels(tmp_path:
 def test_a_list_of_labels_where_an_image_has_one_is_refused_with_the_key_that_allows_it(tmp_path: Path) -> None:
     (tmp_path / "rows.jsonl").write_text('{"path": "a.png", "tags": ["red"]}\n')
     corpus = Jsonl(jsonl="rows.jsonl", image="path", label="tags")
-    said = "line 1: field `tags` is a list, but a label is text or a whole number"
-    with pytest.raises(UserError, match=r"rows\.jsonl, ") as refusal:
+    with refuses('...rows.jsonl, line 1: field `tags` is a list, ... lists set `model.labels = "several"`.'):
         list(read_images(corpus, str(tmp_path)))
-    assert str(refusal.value).endswith(f'{said}: for lists set `model.labels = "several"`.')
 
 
 # --- the loss ---------------------------------------------------------------------------------------------------------

@@ -175,7 +175,7 @@ def test_padding_from_the_order_of_time_has_a_row_for_each_sentence(lengths: lis
 
 def test_cells_for_any_rows_are_refused_where_masks_belong_to_rows() -> None:
     stack = RecurrentStack("gru", 4, 4, dropout=0.5, variational=True)
-    message = r"^a single step would draw its own variational masks: call `cells` once, and take steps with the result$"
+    message = r"^a single step would draw"
     with pytest.raises(ValueError, match=message):
         stack.cells_without_masks(torch.zeros(1))
     assert len(stack.eval().cells_without_masks(torch.zeros(1)).layers) == 1

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import like
 
 from heedful.base.errors import UserError
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_json, recipe_to_toml
@@ -90,8 +91,8 @@ def test_what_a_target_cannot_be_is_refused_in_one_line(tokenizer: str, line: st
 
 def test_two_kinds_have_no_embedding_in_common() -> None:
     assert load('target = { kind = "word" }', DATA).pair_model.tie == "decoder"
-    assert complaint('target = { kind = "word" }', DATA + '[model]\ntie = "all"\n') == (
-        'my.toml: `model.tie` must be "decoder" or "none" as `tokenizer.target` is a separate vocabulary, but is "all".'
+    assert complaint('target = { kind = "word" }', DATA + '[model]\ntie = "all"\n') == like(
+        'my.toml: `model.tie` must be ... `tokenizer.target` is a separate vocabulary, but is "all".'
     )
 
 

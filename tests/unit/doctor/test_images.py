@@ -170,7 +170,7 @@ validation = {{ every = 5 }}
     assert run(["doctor", str(recipe.with_suffix(".toml")), "--json"]) == 2
     printed, error = capsys.readouterr()
     assert json.loads(printed)["findings"][0]["kind"] == "unreadable_images"
-    assert error.rstrip().endswith("1 problem, listed in the report: fix the data or the recipe before training.")
+    assert "1 problem, listed in the report: " in error
 
 
 def test_answerers_and_captioners_are_examined_too() -> None:

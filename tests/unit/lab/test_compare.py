@@ -13,6 +13,7 @@ from statistics import mean, stdev
 import numpy as np
 import pytest
 import sacrebleu
+from tests.shared.refusals import like
 
 from heedful.base.errors import UserError
 from heedful.lab.compare import Comparison, Frequencies, MetricComparison, SideScore, System, check_lines, compare
@@ -284,7 +285,7 @@ ONE = System("one", ("a", "b"))
     ("a", "b", "references", "sources", "metrics", "message"),
     [
         ([], [ONE], ["a", "b"], None, ["bleu"], "Side A has no system: a side is one system, or several runs of one."),
-        ([ONE], [], ["a", "b"], None, ["bleu"], "Side B has no system: a side is one system, or several runs of one."),
+        ([ONE], [], ["a", "b"], None, ["bleu"], like("Side B has no system: ...")),
         (
             [ONE],
             [ONE],
@@ -324,7 +325,7 @@ ONE = System("one", ("a", "b"))
             [],
             None,
             ["bleu"],
-            "A comparison needs at least two sentences, but there are no references.",
+            like("A comparison needs at ... there are no references."),
         ),
     ],
 )

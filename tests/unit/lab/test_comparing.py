@@ -50,7 +50,7 @@ def test_a_model_translates_the_test_set_of_its_recipe_or_given_sentences(
             "nowhere is neither the folder of a model nor a file of translations: nothing has that name.",
         ),
         ({"a": []}, "`a` is [], but must be the folder of a model, a file, a `heedful.System`, or a list."),
-        ({"a": 5}, "`a` is 5, but must be the folder of a model, a file, a `heedful.System`, or a list."),
+        ({"a": 5}, "`a` is 5, but must be the folder"),
         ({"b": [heedful.System("x", ()), heedful.System("x", ())]}, "`b` names x twice: the runs of a side must be "),
         ({"b": heedful.System("ours", ())}, "`a` and `b` have different translations of one name, ours: give them "),
         ({"b": heedful.System("short", ("a",))}, "short has 1 line but there are 4 references: line n must "),

@@ -118,7 +118,7 @@ def untranslated(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("sources", "to", "message"),
     [
-        (("ant", "bee"), "", "two animals, line 1 does not say its target language: begin it with one of <2de>, <2fr>"),
+        (("ant", "bee"), "", "two animals, line 1 does not say its target"),
         (("ant", "bee"), "es", "<2es> is not in the vocabulary: it has <2de>, <2fr>."),
         (("ant", "<2fr> bee"), "de", "two animals, line 2 begins with <2fr>, but `to` is given too"),
     ],

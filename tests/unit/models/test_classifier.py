@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from tests.shared.refusals import refuses
 from torch import Tensor, nn
 
 from heedful.base.errors import UserError
@@ -277,8 +278,8 @@ def test_a_bundle_of_another_kind_is_refused_with_its_verb(tmp_path: Path, token
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        (None, "must be there for a classifier, and for nothing else"),
-        ([], "must be there for a classifier, and for nothing else"),
+        (None, "must be there for a ..."),
+        ([], "must be there for a ..."),
         ("no", "must be a list of names"),
         (["no", 1, "yes"], "must be a list of names"),
     ],
@@ -290,11 +291,8 @@ def test_damaged_names_of_classes_are_refused(
     config = json.loads((tmp_path / "config.json").read_text())
     config.pop("labels")
     (tmp_path / "config.json").write_text(json.dumps(config | ({} if labels is None else {"labels": labels})))
-    with pytest.raises(UserError) as caught:
+    with refuses(f"{tmp_path / 'config.json'}: `labels` {message}: restore it from a copy of the model."):
         read_description(tmp_path)
-    assert str(caught.value) == (
-        f"{tmp_path / 'config.json'}: `labels` {message}: restore it from a copy of the model."
-    )
 
 
 def test_classes_that_the_weights_do_not_have_are_refused(tmp_path: Path, tokenizer: Tokenizer) -> None:

@@ -76,8 +76,7 @@ def test_a_loss_that_stays_above_its_best_is_told_once_with_the_layer(
     lines = [line for line in told(console).splitlines() if line.startswith("The loss has been well above its best")]
     assert len(lines) == 1
     assert "The gradient has grown most in " in lines[0]
-    way_out = "and lower the learning rate, lengthen the warm-up or set `train.clip_norm`."
-    assert lines[0].endswith(way_out)
+    assert "or start again, and lower the learning rate, " in lines[0]
     again = silent()
     train(make(steps=44, **recipe), tmp_path / "run", resume=True, console=again)
     assert "well above its best" not in told(again)

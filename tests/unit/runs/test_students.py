@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shared.refusals import like
 
 from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
@@ -44,9 +45,9 @@ def test_a_student_that_leaves_them_out_takes_over_tokenizer_and_what_follows_fr
 def test_a_model_that_the_teachers_vocabulary_does_not_fit_is_refused(teacher: str) -> None:
     with pytest.raises(UserError) as caught:
         as_student(recipe_of({"tie": "all"}, train={"distill": {"teacher": teacher}}))
-    assert str(caught.value) == (
-        f'With the vocabulary of the teacher {teacher}, `model.tie` must be "decoder" or "none" as '
-        '`tokenizer.joint` is false, but is "all".'
+    assert str(caught.value) == like(
+        f"With the vocabulary of the teacher {teacher}, `model.tie` must be ... `tokenizer.joint` is "
+        'false, but is "all".'
     )
 
 

@@ -87,14 +87,14 @@ def test_a_model_without_checkpoints_is_never_trained_over(make: Make, tmp_path:
     before = (run / "model.safetensors").read_bytes()
     shutil.rmtree(run / "checkpoints")
     for resume in (False, True):
-        with pytest.raises(UserError, match=r"already holds a model, but no checkpoint to resume from: choose another"):
+        with pytest.raises(UserError, match="already holds a model, but"):
             train(make(), run, resume=resume, console=silent())
     assert (run / "model.safetensors").read_bytes() == before
 
 
 @pytest.mark.parametrize("out", ["a.txt", "a.txt/run"])
 def test_a_file_in_the_way_of_the_run_folder_is_named(make: Make, tmp_path: Path, out: str) -> None:
-    with pytest.raises(UserError, match=r"a.txt: a file exists where a folder must be: choose another folder"):
+    with pytest.raises(UserError, match=r"a\.txt: a file exists where a"):
         train(make(), tmp_path / out, console=silent())
 
 

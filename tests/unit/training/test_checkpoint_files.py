@@ -334,9 +334,7 @@ def test_a_damaged_state_of_an_objective_is_refused(tmp_path: Path) -> None:
     optimizer = build_optimizer(Adam(), model)
     path = save_checkpoint(tmp_path, model, optimizer, Position(step=3), Retention(), Counting(7))
     (path / "objective.safetensors").write_bytes(b"")
-    with pytest.raises(
-        UserError, match=r"objective.safetensors is damaged \(its sha256 is not the manifest's\): train"
-    ):
+    with pytest.raises(UserError, match=r"objective\.safetensors is damaged \(its sha256 is"):
         load_checkpoint(path, model, optimizer, Counting())
 
 

@@ -221,7 +221,7 @@ def test_an_update_that_is_not_finite_changes_nothing_and_is_counted() -> None:
 
 def test_training_that_never_is_finite_ends_with_the_way_out() -> None:
     made = trainer(Watcher(), replace(SETTINGS, log_every=1), objective=Sick(set(range(100))))
-    way_out = r"last 5 updates \(step 5\): lower the learning rate, lengthen the warm-up or set `train.clip_norm`"
+    way_out = r"last 5 updates \(step 5\): lower the learning rate,"
     with pytest.raises(UserError, match=way_out):
         made.run(Position(), StopRequest())
 

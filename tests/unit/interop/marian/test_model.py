@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from tests.shared.refusals import like
 from tests.unit.interop.marian_folders import Change, write_marian
 
 from heedful.base.errors import UserError
@@ -192,9 +193,9 @@ def test_weights_of_fewer_or_more_layers_are_refused(folder: Path, change: Chang
         f"{folder}/config.json requires: copy the model again."
     )
     change(encoder_layers=1)
-    assert refusal(folder) == (
-        f"{folder}/model.safetensors has `model.encoder.layers.1.fc1.bias`, which does not belong to the model "
-        f"that {folder}/config.json describes."
+    assert refusal(folder) == like(
+        f"{folder}/model.safetensors has `model.encoder.layers.1.fc1.bias`, which does not belong ... {folder}"
+        "/config.json describes."
     )
 
 
@@ -271,9 +272,9 @@ def test_wrong_values_are_refused(folder: Path, change: Change, changed: dict[st
 def test_sizes_that_the_weights_do_not_have_are_refused_before_anything_is_built(folder: Path, change: Change) -> None:
     change(d_model=100_000)
     size = (folder / "model.safetensors").stat().st_size
-    assert refusal(folder) == (
-        f"{folder}/config.json describes a model of at least 50,024,000,000 parameters, but its weights have {size:,} "
-        "bytes: restore both from a copy of the model."
+    assert refusal(folder) == like(
+        f"{folder}/config.json describes a model of at least 50,024,000,000 parameters, but its weights "
+        f"have {size:,} bytes: restore both from a ..."
     )
 
 

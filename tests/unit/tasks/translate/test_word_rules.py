@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 import torch
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.decode import Sampling
 from heedful.tasks.translate.model import Translator
 
@@ -104,17 +104,15 @@ def test_words_are_found_on_a_gpu_too(reversing_folder: str, options: dict[str, 
 REFUSED: list[tuple[dict[str, Any], str]] = [
     (
         {"require": ["yak"]},
-        "`yak` must appear, but a part of it is not in the vocabulary, so the model cannot write it: choose another "
-        "word.",
+        "`yak` must appear, but a part ...",
     ),
     (
         {"terms": {"ant": "bee cat"}, "forbid": ["cat"]},
-        "Term `ant`: `bee cat` must appear, but `cat`, which it contains, must not: leave one of them out.",
+        "Term `ant`: `bee cat` must appear, but `cat`, which it contains, ...",
     ),
     (
         {"terms": {"ant": "bee", "cat": "yak"}},
-        "Term `cat`: `yak` must appear, but a part of it is not in the vocabulary, so the model cannot write it: "
-        "choose another word.",
+        "Term `cat`: `yak` must appear, but a part ...",
     ),
     (
         {"prefix": "ant bee", "forbid": "bee"},
@@ -122,8 +120,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         {"require": ["bee", "cat", "dog"], "max_extra": 2},
-        "Sentence 1 must contain `bee`, `cat`, `dog`, for which it needs up to 4 tokens with `</s>`, but may have at "
-        "most 3: require less or raise `max_extra`.",
+        "Sentence 1 must contain `bee`, `cat`, `dog`, for which ... 3: require less or raise `max_extra`.",
     ),
     (
         {"require": [["bee"], ["cat"]]},
@@ -132,13 +129,12 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"forbid": ["bee", " "]}, "`forbid`, word 2 is blank: leave it out."),
     ({"terms": {"": "ant"}}, "`terms`, word 1 is blank: leave it out."),
     ({"terms": ["ant"]}, "`terms` is ['ant'], but must be a dictionary of terms and their translations."),
-    ({"require": [3]}, "`require` is 3, but must be a text or a list of texts."),
-    ({"forbid": 3}, "`forbid` is 3, but must be a text or a list of texts."),
+    ({"require": [3]}, "`require` is 3, but must be a text or ..."),
+    ({"forbid": 3}, "`forbid` is 3, but must be a text or ..."),
 ]
 
 
 @pytest.mark.parametrize(("options", "message"), REFUSED)
 def test_what_cannot_be_is_refused_in_a_line(reversing: Translator, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses(message):
         reversing.translate(["ant"], **options)
-    assert str(caught.value) == message

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 import struct
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from pydantic import TypeAdapter
+from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.any import AnyCorpus
@@ -110,14 +110,14 @@ def test_a_folder_without_classes_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        (",3", "rows.csv, line 2 has no path of an image: give one, or remove the row."),
+        (",3", "rows.csv, line 2 has no path of an image: ..."),
         ("a.png, ", "rows.csv, line 2 has no label: every image needs one."),
         ("a.png,3", "a.png, which is not a file."),
     ],
 )
 def test_a_row_without_an_image_or_a_label_is_refused(tmp_path: Path, row: str, why: str) -> None:
     (tmp_path / "rows.csv").write_text(f"path,digit\n{row}\n")
-    with pytest.raises(UserError, match=f"{re.escape(why)}$"):
+    with refuses(f"...{why}"):
         _read(tmp_path, **FORMS["csv"])
 
 
