@@ -43,8 +43,7 @@ from heedful.tasks.classify.objective import OneLabel, SeveralLabels, WithLangua
 from heedful.tasks.fill.objective import MaskedTokens
 from heedful.tasks.tag.objective import LabelSequences, WordLabels
 from heedful.training.objectives import NextToken, PredictiveObjective
-from heedful.training.remedies.build import with_remedies
-from heedful.training.remedies.distillation import read_teacher
+from heedful.training.remedies import read_teacher, with_remedies
 
 WORDS, CLASSES = 14, 3
 STORE = TokenStore.of(

@@ -22,6 +22,7 @@ class Score:
     value: float
     unit: Unit = "number"
     note: str = ""  # what stands after the value, such as a signature
+    lower_is_better: bool = False
 
     def show(self, value: float | None = None) -> str:
         """The value as a person reads it, or another one of the same unit."""
@@ -43,7 +44,7 @@ def finite_scores(scores: Sequence[Score]) -> dict[str, float | None]:
 def scores_of(rows: Rows, result: Any) -> list[Score]:
     """Return the scores of a result by the rows that apply to it."""
     return [
-        Score(row.name, row.label, value, row.unit, row.note(result))
+        Score(row.name, row.label, value, row.unit, row.note(result), row.better == "lower")
         for row in rows
         if (value := row.value(result)) is not None
     ]

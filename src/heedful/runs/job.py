@@ -22,7 +22,7 @@ from heedful.tasks.shared.loaded_model import describe_size
 from heedful.tasks.shared.task import Task
 from heedful.training.checkpoints import Position, load_checkpoint, way_out_of_resuming
 from heedful.training.objectives import Objective
-from heedful.training.remedies.distillation import Teacher
+from heedful.training.remedies import Teacher
 
 _MOST_THREADS: Final = 4096
 

@@ -23,7 +23,6 @@ from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import ContentionNotice, RunProgress, duration, recorded_instruments, recorded_metrics
-from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.checkpoints import (
     Position,
     Retention,
@@ -35,11 +34,15 @@ from heedful.training.checkpoints import (
 )
 from heedful.training.instruments.divergence import DivergenceWatch
 from heedful.training.instruments.instruments import Instruments, Record
-from heedful.training.scheduled_sampling import build_decay
-from heedful.training.schedules import build_run_rate
+from heedful.training.schedules import build_decay, build_run_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings, is_better
-from heedful.training.updates import BatchLoss, EagerUpdates, UpdateComputation, UpdateComputationFactory
+from heedful.training.updates import (
+    BatchLoss,
+    CapturedUpdates,
+    EagerUpdates,
+    UpdateComputationFactory,
+)
 
 CHECKPOINTS: Final = "checkpoints"
 SINGLE: Final = "single"  # the best single model, where the one in the run folder is a mean of several
@@ -315,7 +318,7 @@ def choose_computation(job: Job) -> UpdateComputationFactory[Any]:
 
     def compiled(
         batch_loss: BatchLoss[Any], optimizer: torch.optim.Optimizer, clip_norm: float | None, device: torch.device
-    ) -> UpdateComputation[Any]:
+    ) -> EagerUpdates[Any]:
         return computation(torch.compile(batch_loss, dynamic=not static), optimizer, clip_norm, device)
 
     return compiled

@@ -30,8 +30,7 @@ from heedful.runs.run_folder import RunLock, begin_run, clear, find_checkpoint, 
 from heedful.tasks.shared.task import Task
 from heedful.tasks.table import find_task
 from heedful.training.optimizers.build import build_optimizer, freeze, layer_scales
-from heedful.training.remedies.build import with_remedies
-from heedful.training.remedies.distillation import as_student, read_teacher
+from heedful.training.remedies import as_student, read_teacher, with_remedies
 from heedful.training.seeding import seed_for
 from heedful.training.signals import StopRequest
 

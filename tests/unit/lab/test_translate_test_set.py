@@ -13,11 +13,11 @@ from heedful.config.data import Tokenized
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.lab import training_words, translate_test_set
+from heedful.lab import compare_models
 from heedful.lab.compare import Frequencies, System, compare
+from heedful.lab.compare_models import training_texts
 from heedful.lab.comparison_request import ComparisonRequest, Sentences, Translated
 from heedful.lab.test_sets import describe
-from heedful.lab.training_words import training_texts
 from heedful.metrics.buckets import count_words
 from heedful.metrics.summed_metrics import word_splitter
 from heedful.models.bundle import Bundle, read_description, write_description, write_weights
@@ -39,7 +39,7 @@ def translated(
     names = list(map(str, models))
     runs = {**dict.fromkeys(names), **{file.name: file for file in files}}
     request = ComparisonRequest(runs, runs, given, device="cpu", options=options, say=say)
-    return translate_test_set.translate_test_set(request, describe(names))
+    return compare_models.translate_test_set(request, describe(names))
 
 
 @pytest.fixture(scope="module")
@@ -187,8 +187,8 @@ def test_the_figures_are_those_of_all_training_words(reversing_folder: Path) -> 
 def test_words_are_counted_in_the_first_lines_alone_and_the_title_says_so(
     most: int, part: str, reversing_folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training_words, "_MOST", most)
-    monkeypatch.setattr(training_words, "_TELL_EVERY", 15)
+    monkeypatch.setattr(compare_models, "_MOST", most)
+    monkeypatch.setattr(compare_models, "_TELL_EVERY", 15)
     said: list[str] = []
     found = translated([reversing_folder], say=said.append).frequencies
     assert found is not None

@@ -13,7 +13,7 @@ from heedful.config.tokenizer import Characters
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import write_description
-from heedful.training.remedies.distillation import as_student
+from heedful.training.remedies import as_student
 
 
 def recipe_of(model: dict[str, Any], **tables: Any) -> Recipe:

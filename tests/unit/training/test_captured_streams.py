@@ -15,11 +15,10 @@ from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.streams import Streams
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel, set_precision
-from heedful.training import captured_updates
-from heedful.training.captured_updates import CapturedUpdates
+from heedful.training import updates as captured_updates
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation
-from heedful.training.updates import EagerUpdates, ModelLoss
+from heedful.training.updates import CapturedUpdates, EagerUpdates, ModelLoss
 
 WORDS, ROWS, LENGTH = 40, 8, 16
 TEXT = [random.Random(0).randrange(4, WORDS) for _ in range(1000)]

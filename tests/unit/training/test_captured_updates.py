@@ -29,16 +29,15 @@ from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision
 from heedful.tasks.classify.objective import OneLabel
 from heedful.tasks.fill.objective import MaskedTokens
-from heedful.training import captured_updates
-from heedful.training.captured_updates import CapturedUpdates
+from heedful.training import updates as captured_updates
 from heedful.training.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
 from heedful.training.objectives import NextToken, Objective
 from heedful.training.optimizers.build import build_optimizer
-from heedful.training.remedies.r_drop import RDrop
+from heedful.training.remedies import RDrop
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
-from heedful.training.updates import EagerUpdates
+from heedful.training.updates import CapturedUpdates, EagerUpdates
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 VOCABULARY = 50

@@ -12,8 +12,8 @@ from typing import Any, Final
 import numpy as np
 
 from heedful.lab.compare import LEVEL, compare_counts
+from heedful.lab.study.cell import scoring_of
 from heedful.lab.study.definition import Study, StudyCell
-from heedful.lab.study.measuring import scoring_of
 from heedful.metrics.buckets import rows_by_length
 from heedful.metrics.scores import ItemScore
 from heedful.metrics.significance import SAMPLES, SEED, run_scores, two_sided_p, welch

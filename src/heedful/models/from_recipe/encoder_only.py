@@ -11,18 +11,21 @@ from heedful.config.model.any import AnyEncoder
 from heedful.config.model.attention import AnyPool
 from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
 from heedful.config.model.encoders import (
+    AnyLetters,
     BagEncoderTable,
+    ConvolutionalLettersTable,
     HierarchicalEncoderTable,
     RecurrentEncoderTable,
+    RecurrentLettersTable,
     TransformerEncoderTable,
 )
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pooled import ClassifierModel, PooledModel, TextModel
+from heedful.data.prepare.letters import LETTERS
 from heedful.models.from_recipe.attention import build_alignment, build_distance, build_distribution
-from heedful.models.from_recipe.depth import scale_initial_weights
+from heedful.models.from_recipe.initialization import scale_initial_weights
 from heedful.models.from_recipe.language import init_language, language_decoder
-from heedful.models.from_recipe.letters import build_letters
-from heedful.models.from_recipe.recurrent import encoder_stack, lone_encoder
+from heedful.models.from_recipe.recurrent import encoder_stack, letters_stack, lone_encoder
 from heedful.models.from_recipe.transformer import build_norm, transformer_encoder
 from heedful.models.heads import Hidden, MaskedHead, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, LetteredEncoder, Pooled, VectorEncoder
@@ -32,9 +35,11 @@ from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
 from heedful.nn.crf import LinearChain, transition_matrix
 from heedful.nn.initialization import init_normal, init_xavier
 from heedful.nn.layers.embedding import Embedding, make_table
+from heedful.nn.layers.letters import ConvolutionalLetters, LetterVectors
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.ngrams import NgramBag
 from heedful.nn.layers.pooling import POOLS, Pool
+from heedful.nn.recurrent.letters import RecurrentLetters
 
 _SMALL: Final = 0.02
 Kind = TypeVar("Kind", bound=nn.Module)
@@ -171,3 +176,19 @@ def _initialize(model: nn.Module, encoder: AnyEncoder) -> None:
             scale_initial_weights(model)
         case _:
             assert_never(encoder)
+
+
+def build_letters(config: AnyLetters, width: int) -> LetterVectors:
+    """Make a reader of letters, whose vectors are added to embeddings of this width, with new weights."""
+    return LetterVectors(_reader(config), config.width, width)
+
+
+def _reader(config: AnyLetters) -> nn.Module:
+    embedding = Embedding(make_table(LETTERS, config.embedding), positions=None, dropout=config.dropout)
+    match config:
+        case ConvolutionalLettersTable():
+            return ConvolutionalLetters(embedding, config.width, config.kernel)
+        case RecurrentLettersTable():
+            return RecurrentLetters(embedding, letters_stack(config))
+        case _:
+            assert_never(config)

@@ -14,8 +14,8 @@ from heedful.config.model.images import (
     ImageTransformerTable,
 )
 from heedful.config.model.pooled import ImageClassifierModel, ImageModel
-from heedful.models.from_recipe.depth import scale_initial_weights
 from heedful.models.from_recipe.encoder_only import Kind, build_head, build_pool
+from heedful.models.from_recipe.initialization import scale_initial_weights
 from heedful.models.from_recipe.recurrent import lone_encoder
 from heedful.models.from_recipe.transformer import (
     encoder_blocks,

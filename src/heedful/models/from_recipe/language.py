@@ -12,7 +12,7 @@ from heedful.config.model.language import (
     TransformerDecoderTable,
 )
 from heedful.models.convolutional import ConvolutionalLanguageModel
-from heedful.models.from_recipe.depth import scale_initial_weights
+from heedful.models.from_recipe.initialization import scale_initial_weights
 from heedful.models.from_recipe.recurrent import recurrent_language_model
 from heedful.models.from_recipe.transformer import transformer_decoder
 from heedful.models.networks import LanguageModel

@@ -1,12 +1,13 @@
 """From a recipe's [model] table to its network."""
 
 from functools import partial
-from typing import assert_never
+from typing import Final, assert_never
 
 import torch
 from jaxtyping import Bool
 from torch import Tensor, nn
 
+from heedful.base.trees import closes, opens
 from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
 from heedful.config.model.images import ImageAnswererModel
@@ -15,9 +16,8 @@ from heedful.config.model.mixed import CaptionerModel, MixedModel, PairModel
 from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel, ImageRegressorModel, RegressorModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.data.tokenize.tokenizer import Tokenizer
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.from_recipe.depth import scale_embeddings, scale_initial_weights
 from heedful.models.from_recipe.encoder_only import (
     build_classifier,
     build_masked_model,
@@ -32,13 +32,17 @@ from heedful.models.from_recipe.images import (
     image_encoder,
     init_images,
 )
+from heedful.models.from_recipe.initialization import scale_embeddings, scale_initial_weights
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.from_recipe.recurrent import recurrent_decoder, recurrent_encoder
 from heedful.models.from_recipe.transformer import transformer_decoder, transformer_encoder
-from heedful.models.from_recipe.word_ends import WordEnds, word_ends
 from heedful.models.networks import EncoderDecoder, ImageCaptioner, Network, Regressor
 from heedful.nn.initialization import init_xavier
 from heedful.nn.layers.embedding import make_table
+
+WordEnds = tuple[Bool[Tensor, "V"], Bool[Tensor, "V2"]]  # of the source and the target vocabulary
+
+_END: Final = "</w>"  # of pieces that end a word, in vocabularies that mark them
 
 
 def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
@@ -134,3 +138,20 @@ def _decoder(
             return recurrent_decoder(config, weight, output, memory_width, dropout_words)
         case _:
             assert_never(config)
+
+
+def word_ends(tokenizer: Tokenizer) -> Bool[Tensor, "V"]:
+    """Return for each token whether it ends a word; in vocabularies that mark where words begin, whether it begins one.
+
+    Brackets of trees and markers do neither.
+    """
+    pieces = tokenizer.pieces(range(tokenizer.size))
+    if any(piece.endswith(_END) for piece in pieces):
+        marked = [piece.endswith(_END) or token == UNKNOWN for token, piece in enumerate(pieces)]
+    else:
+        marked = [not tokenizer.continues_word(token) for token in range(tokenizer.size)]
+    ends = torch.tensor(
+        [mark and not opens(piece) and not closes(piece) for mark, piece in zip(marked, pieces, strict=True)]
+    )
+    ends[[PAD, BEGIN, END, *tokenizer.tags.values()]] = False
+    return ends

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.model.transformer import TransformerBlocks, TransformerModel, TransformerStack
 from heedful.models.from_recipe.attention import build_alignment, build_distance, build_distribution
-from heedful.models.from_recipe.depth import Scales, decoder_scales, encoder_scales
+from heedful.models.from_recipe.initialization import Scales, decoder_scales, encoder_scales
 from heedful.models.images import QuestionBlock
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.decoder import TransformerDecoder

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 from heedful.base.packed import Layout, Packed
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.from_recipe.depth import decoder_scales, encoder_scales
 from heedful.models.from_recipe.encoder_only import build_masked_model
+from heedful.models.from_recipe.initialization import decoder_scales, encoder_scales
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock

@@ -16,7 +16,7 @@ from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegac
 
 from heedful.base.errors import UserError
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
-from heedful.interop.bert_vocabulary import BertVocabulary, read_vocabulary
+from heedful.interop.bert import BertVocabulary, read_vocabulary
 from heedful.interop.model_folder import open_folder
 
 Write = Callable[..., BertVocabulary]

@@ -17,9 +17,9 @@ from heedful.base.files import write_bytes
 from heedful.cli.main import run as run_command
 from heedful.lab.study import cell as cells
 from heedful.lab.study import running
+from heedful.lab.study.cell import measure
 from heedful.lab.study.definition import Study, StudyCell, read_study
 from heedful.lab.study.figures import curve_charts, length_chart
-from heedful.lab.study.measuring import measure
 from heedful.lab.study.page import study_page
 from heedful.lab.study.running import PAGE, RESULTS, TABLE, Launch, Ready, StudyRun, rewrite_page
 from heedful.lab.study.side_by_side import Task

@@ -8,7 +8,7 @@ from heedful.base.packed import Packed
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.language import TransformerDecoderTable
 from heedful.config.model.transformer import TransformerModel
-from heedful.models.from_recipe.depth import decoder_scales, encoder_scales
+from heedful.models.from_recipe.initialization import decoder_scales, encoder_scales
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock

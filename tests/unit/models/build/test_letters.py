@@ -10,7 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from heedful.base.packed import Packed
 from heedful.config.model.encoders import AnyLetters, RecurrentEncoderTable, TransformerEncoderTable
 from heedful.data.prepare.letters import letters_of
-from heedful.models.from_recipe.letters import build_letters
+from heedful.models.from_recipe.encoder_only import build_letters
 from heedful.models.from_recipe.recurrent import lone_encoder
 from heedful.models.from_recipe.transformer import transformer_encoder
 from heedful.models.networks import precision_of, set_precision

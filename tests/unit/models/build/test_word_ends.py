@@ -5,7 +5,7 @@ import pytest
 from heedful.config.tokenizer import AnyTokenizer, Bpe, ByteBpe, Characters, Unigram, WordPiece, Words
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.models.from_recipe.word_ends import word_ends
+from heedful.models.from_recipe.network import word_ends
 
 TEXT = "the old dog sees the catalogue of unusual cats"
 KINDS: list[AnyTokenizer] = [

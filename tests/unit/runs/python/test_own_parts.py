@@ -24,8 +24,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.from_recipe.network import build_network
 from heedful.models.own_parts import OwnParts, hand_over
 from heedful.runs.run import choose_computation
-from heedful.training.captured_updates import CapturedUpdates
-from heedful.training.updates import EagerUpdates
+from heedful.training.updates import CapturedUpdates, EagerUpdates
 
 
 @pytest.fixture(autouse=True)

@@ -21,7 +21,6 @@ from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import set_precision
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.training.captured_updates import CapturedUpdates
 from heedful.training.instruments import steps
 from heedful.training.instruments.instruments import (
     DISTANCES,
@@ -35,7 +34,7 @@ from heedful.training.instruments.parts import layer_of, weight_parts
 from heedful.training.instruments.steps import BINS, ROW, StepMeter
 from heedful.training.objectives import NextToken
 from heedful.training.optimizers.build import build_optimizer
-from heedful.training.updates import EagerUpdates, ModelLoss
+from heedful.training.updates import CapturedUpdates, EagerUpdates, ModelLoss
 
 VOCABULARY = 23
 CPU = torch.device("cpu")

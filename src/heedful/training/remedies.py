@@ -1,7 +1,8 @@
-"""Distillation: a model learns to predict what a trained teacher predicts      Hinton et al. 2015; Kim and Rush 2016
+"""Remedies that change what is minimised, around the objective of any task: R-Drop, and distillation from a teacher.
 
-At word level, as here, the student learns the teacher's probabilities of every token, class or label of the training
-data. At sequence level it learns from the teacher's translations, which `heedful translate` writes.
+In distillation, a model learns to predict what a trained teacher predicts (Hinton et al. 2015; Kim and Rush 2016). At
+word level, as here, the student learns the teacher's probabilities of every token, class or label of the training data.
+At sequence level it learns from the teacher's translations, which `heedful translate` writes.
 """
 
 import hashlib
@@ -17,10 +18,10 @@ from heedful.base.files import expand_user, read_bytes
 from heedful.config.model.pooled import ClassifierModel
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
-from heedful.config.train.table import Distillation
+from heedful.config.train.table import Distillation, Train
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import WEIGHTS, read_bundle, read_description
-from heedful.training.objectives import PredictiveObjective, Sums
+from heedful.training.objectives import Objective, PredictiveObjective, Sums
 
 _TEXT_FORM = ("nfc", "lowercase", "tokenized")  # keys of [data]
 
@@ -152,3 +153,43 @@ def _reads(recipe: Recipe) -> tuple[object, ...]:
     if isinstance(model, ClassifierModel):
         return model.nested, model.joins_after_reading, model.reads_letters, model.labels
     return getattr(model, "next_sentence", None), getattr(model, "mark_matches", None), recipe.data.borders
+
+
+class RDrop:
+    """L = 1/2 (L_1 + L_2) + alpha/2 * D(P_1, P_2),  D(P, Q) = 1/2 KL(P || Q) + 1/2 KL(Q || P)
+
+    Liang et al. 2021, (4), divided by 2, so that the loss, its gradients and their norm stay those of one pass. P_1 and
+    P_2 are what the network predicts for the same batch in two passes. Their dropout comes one after the other from the
+    generator that the trainer seeds for each micro-batch, so a resumed run draws the same. Random changes of the batch
+    itself, such as those of images, are drawn once. The batch keeps its shape: updates can be captured.
+    """
+
+    def __init__(self, objective: PredictiveObjective[Any, Any], alpha: float) -> None:
+        self.objective, self.alpha = objective, alpha
+        self.units, self.tokens = objective.units, objective.tokens
+
+    def __call__(self, model: Any, batch: Any) -> Sums:
+        """Sum the loss over the units of a micro-batch."""
+        drawn = self.objective.draw(batch)
+        first, second = (self.objective.predict(model, drawn) for _ in range(2))
+        one, other = self.objective.score(first, drawn), self.objective.score(second, drawn)
+        loss = (one.loss + other.loss + self.alpha * first.divergence(second)) / 2
+        return Sums(loss, (one.likelihood + other.likelihood) / 2)
+
+
+def with_remedies(objective: Objective[Any], train: Train, teacher: nn.Module | None = None) -> Objective[Any]:
+    """Return what a recipe minimises: the objective of its task, with a teacher and with R-Drop where these are set."""
+    if train.distill is not None and teacher is not None:
+        objective = Distilled(_predictive(objective, "train.distill"), teacher, train.distill)
+    if train.r_drop is None:
+        return objective
+    return RDrop(_predictive(objective, "train.r_drop"), train.r_drop)
+
+
+def _predictive(objective: Objective[Any], key: str) -> PredictiveObjective[Any, Any]:
+    if not isinstance(objective, PredictiveObjective):
+        raise UserError(
+            f"`{key}` compares predictions, which the objective of this task does not make in a step of their own: "
+            "leave it out, or derive the objective from `heedful.training.objectives.PredictiveObjective`."
+        )
+    return objective

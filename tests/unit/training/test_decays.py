@@ -1,13 +1,14 @@
 """Decays of the true token's probability against the paper's equations, written out again."""
 
 import math
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
 
-from heedful.training.scheduled_sampling import DECAYS, Decay, ExponentialDecay, InverseSigmoidDecay, LinearDecay
+from heedful.training.schedules import DECAYS, ExponentialDecay, InverseSigmoidDecay, LinearDecay
 
-ALL: tuple[Decay, ...] = (
+ALL: tuple[Callable[[int], float], ...] = (
     LinearDecay(slope=0.001),
     LinearDecay(slope=0.01, offset=1.5, floor=0.25),
     ExponentialDecay(0.99),
@@ -39,7 +40,7 @@ def test_inverse_sigmoid_decay_is_the_equation_of_the_paper(k: float) -> None:
 
 
 @every_decay
-def test_every_decay_is_a_probability_that_begins_near_one_and_never_rises(decay: Decay) -> None:
+def test_every_decay_is_a_probability_that_begins_near_one_and_never_rises(decay: Callable[[int], float]) -> None:
     chances = [decay(step) for step in range(3000)]
     assert 0.95 < chances[0] <= 1
     assert all(0 <= later <= earlier for earlier, later in pairwise(chances))

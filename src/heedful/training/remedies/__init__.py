@@ -1,1 +1,0 @@
-"""Remedies that change what is minimised, around the objective of any task."""
