@@ -2,9 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from heedful.config.reading.describing.entries import EXTENDS, KeyEntry, all_entries, chosen_by
+from heedful.config.reading.describing.entries import (
+    EXTENDS,
+    KeyEntry,
+    all_entries,
+    chosen_by,
+    kind_label,
+    table_meaning,
+)
 from heedful.config.reading.describing.explanation import tasks_in_words
-from heedful.config.reading.describing.meanings import kind_label, table_meaning
 from heedful.config.reading.outline import MARKS, is_list, kind_of
 from heedful.config.reading.toml import toml_value
 from heedful.config.section import Section

@@ -20,18 +20,18 @@ Cut = Annotated[Literal["end", "start", "middle"], BeforeValidator(_current_word
 class Tokenized(Section):
     """Languages by whose Moses rules the text is already tokenized; a corpus with `to` has that target language."""
 
-    source: Annotated[Language, Field(min_length=1)]
+    source: Annotated[Language, Field(min_length=1, examples=["en"])]
     """Source language."""
-    target: Annotated[Language, Field(min_length=1)]
+    target: Annotated[Language, Field(min_length=1, examples=["de"])]
     """Target language."""
 
 
 class ImageForm(Section):
     """The size that a model reads images in."""
 
-    height: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    height: Annotated[int, Field(ge=1, le=100_000)] | None = Field(default=None, examples=[224])
     """Height in pixels that images are resized to; by default `width`, and without either they keep their size."""
-    width: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    width: Annotated[int, Field(ge=1, le=100_000)] | None = Field(default=None, examples=[224])
     """Width in pixels that images are resized to; by default `height`, and without either they keep their size."""
     fit: Literal["stretch", "crop"] = "stretch"
     """How images of other proportions are resized: stretched, or cropped to their middle."""
@@ -54,13 +54,13 @@ class ImageForm(Section):
 class Data(Section):
     """Where the data is, which of it is used, and the number of tokens in a batch."""
 
-    folder: str = ""
+    folder: str = Field(default="", examples=["/data/news"])
     """Folder that relative file names start from."""
-    train: Annotated[Corpora, Field(min_length=1)]
+    train: Annotated[Corpora, Field(min_length=1, examples=[{"source": "train.en", "target": "train.de"}])]
     """Training corpora: one table or a list of tables."""
-    valid: Corpora = ()
+    valid: Corpora = Field(default=(), examples=[{"source": "valid.en", "target": "valid.de"}])
     """Validation corpora."""
-    test: Corpora = ()
+    test: Corpora = Field(default=(), examples=[{"source": "test.en", "target": "test.de"}])
     """Test corpora, which `heedful evaluate` scores by default."""
     batch_tokens: BatchTokens = 4096
     """Maximum source tokens, and separately target tokens, of one micro-batch; of texts, maximum tokens."""
@@ -80,23 +80,23 @@ class Data(Section):
     """
     cut: Cut = "end"
     """Part that is removed from a text to classify that is too long."""
-    stride: Positions | None = None
+    stride: Positions | None = Field(default=None, examples=[128])
     """Tokens by which a reader's window moves over a text that is too long to be read at once; by default half of it.
 
     Every window is read with the whole question, within `max_length`.
     """
-    max_ratio: Annotated[float, Field(ge=1)] | None = None
+    max_ratio: Annotated[float, Field(ge=1)] | None = Field(default=None, examples=[3.0])
     """Maximum ratio of the longer to the shorter side, in tokens; pairs above it are dropped. By default any ratio."""
-    temperature: Annotated[float, Field(ge=1)] = 1.0
+    temperature: Annotated[float, Field(ge=1, examples=[5.0])] = 1.0
     """Temperature of the choice of corpora: above 1, small ones are shown more often, n^(1/temperature)."""
     nfc: bool = False
     """Whether text is normalised to Unicode's composed form (NFC)."""
     lowercase: bool = False
     """Whether all text is lowercased."""
-    tokenized: Tokenized | None = None
+    tokenized: Tokenized | None = Field(default=None, examples=[{"source": "en", "target": "de"}])
     """Languages, if the files are already tokenized by Moses' rules; by default they are not."""
 
-    images: ImageForm = Field(default_factory=ImageForm)
+    images: ImageForm = Field(default_factory=ImageForm, examples=[{"height": 224, "width": 224}])
     """Size of images."""
 
     @property

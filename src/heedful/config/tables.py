@@ -20,19 +20,19 @@ Model = TypeVar("Model", bound=Section)
 class Tables(Section):
     """All tables and keys of a recipe."""
 
-    task: str | None = None
+    task: str | None = Field(default=None, examples=["translate"])
     """What the model is trained for, such as translate, classify or answer; by default the usual task of its family."""
-    data: Data
+    data: Data = Field(examples=[{"train": {"source": "train.en", "target": "train.de"}}])
     """Corpora, their form and the size of batches."""
-    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe)
+    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe, examples=[{"kind": "unigram", "size": 16000}])
     """Kind and size of the vocabularies."""
-    model: AnyModel = Field(default_factory=TransformerModel)
+    model: AnyModel = Field(default_factory=TransformerModel, examples=[{"preset": "base"}])
     """Family and shape of the network."""
-    train: Train = Field(default_factory=Train)
+    train: Train = Field(default_factory=Train, examples=[{"steps": 20000}])
     """Optimisation, checkpoints and validation."""
-    decode: Decode = Field(default_factory=Decode)
+    decode: Decode = Field(default_factory=Decode, examples=[{"beam": 5}])
     """Search for translations."""
-    evaluate: Evaluate = Field(default_factory=Evaluate)
+    evaluate: Evaluate = Field(default_factory=Evaluate, examples=[{"bleu_tokenize": "13a"}])
     """Computation of scores."""
 
 

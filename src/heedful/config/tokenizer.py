@@ -85,7 +85,7 @@ class BothSides(Section):
 
     joint: bool = True
     """Whether source and target share one vocabulary."""
-    target: AnySide | None = Field(default=None, discriminator="kind")
+    target: AnySide | None = Field(default=None, discriminator="kind", examples=[{"kind": "word", "size": 20000}])
     """Table of a separate target vocabulary; by default the target has the kind and size of the source."""
 
     @model_validator(mode="before")

@@ -38,11 +38,13 @@ class AlignedFiles(Corpus):
 
     variants: bool = False
     """Whether targets of one source are variants: each is an example in training, and a reference in evaluation."""
-    source: str
+    source: str = Field(examples=["train.en"])
     """File of source sentences."""
-    target: str
+    target: str = Field(examples=["train.de"])
     """File of target sentences."""
-    references: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = ()
+    references: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = Field(
+        default=(), examples=[["test.2.de", "test.3.de"]]
+    )
     """Further files of references, for evaluation: line n of each belongs to line n of the source."""
 
 
@@ -62,36 +64,36 @@ class Tabular(Subsets, Generic[Place]):
 
     variants: bool = False
     """Whether targets of one source are variants: each is an example in training, and a reference in evaluation."""
-    source: Place | None = None
+    source: Place | None = Field(default=None, examples=["english"])
     """Column or field of the source sentences; of pairs, by default column 1, or the field `source`."""
-    target: Place | None = None
+    target: Place | None = Field(default=None, examples=["german"])
     """Column or field of the target sentences; of pairs, by default column 2, or the field `target`."""
-    image: Place | None = None
+    image: Place | None = Field(default=None, examples=["path"])
     """Column or field of the paths of images, relative to the folder of the file."""
-    question: Place | None = None
+    question: Place | None = Field(default=None, examples=["question"])
     """Column or field of the questions, about a text or an image; about images, in JSON by default `question`."""
-    text: Place | None = None
+    text: Place | None = Field(default=None, examples=["review"])
     """Column or field of the texts; of questions, the texts that hold the answers, in JSON by default `text`."""
-    second: Place | None = None
+    second: Place | None = Field(default=None, examples=["reply"])
     """Column or field of the second texts, for models that read pairs of texts."""
-    caption: Place | None = None
+    caption: Place | None = Field(default=None, examples=["caption"])
     """Column or field of the captions, where an image may have several rows; a field may hold a list of captions."""
-    label: Place | None = None
+    label: Place | None = Field(default=None, examples=["sentiment"])
     """Column or field of the labels; of images, in JSON by default `label`.
 
     Several labels are separated by commas in a column, and a list in a field.
     """
-    number: Place | None = None
+    number: Place | None = Field(default=None, examples=["rating"])
     """Column or field of the numbers that a text or an image has, such as ratings or prices."""
-    answer: Place | None = None
+    answer: Place | None = Field(default=None, examples=["answer"])
     """Column or field of the answers; in JSON by default `answer`.
 
     The answer to a question about a text is a span of it, or empty where there is none; a field may hold a list of
     acceptable ones.
     """
-    start: Place | None = None
+    start: Place | None = Field(default=None, examples=["position"])
     """Column or field of the first answer's position in its text, in characters; by default where it first occurs."""
-    group: Place | None = None
+    group: Place | None = Field(default=None, examples=["kind"])
     """Column or field of the kinds of questions about images: evaluation scores each kind by itself."""
 
     @property
@@ -135,7 +137,7 @@ class Tsv(_Table):
     frozen = "Tsv"
     file_keys = ("tsv",)
 
-    tsv: str
+    tsv: str = Field(examples=["pairs.tsv.gz"])
     """File of tab-separated columns."""
 
     def options(self) -> dict[str, object]:
@@ -150,7 +152,7 @@ class Csv(_Table):
     frozen = "Csv"
     file_keys = ("csv",)
 
-    csv: str
+    csv: str = Field(examples=["reviews.csv"])
     """File of columns separated by commas; texts with commas, quotes or line breaks are in quotes."""
     separator: Literal[",", ";", "|", "\t"] = ","
     """Character between columns."""
@@ -162,7 +164,7 @@ class Jsonl(Tabular[str]):
     frozen = "Jsonl"
     file_keys = ("jsonl",)
 
-    jsonl: str
+    jsonl: str = Field(examples=["examples.jsonl"])
     """File with one JSON object per line."""
 
     @property
@@ -184,7 +186,7 @@ class Conll(Subsets):
     row_kinds = (TAGGED,)
     file_keys = ("conll",)
 
-    conll: str
+    conll: str = Field(examples=["train.conll"])
     """File with one word per line."""
     word: PositiveInt = 1
     """Column of the words, by number."""
@@ -199,7 +201,7 @@ class PlainText(Subsets):
     row_kinds = (RUNNING_TEXT,)
     file_keys = ("text",)
 
-    text: str
+    text: str = Field(examples=["train.txt"])
     """File of running text."""
     documents: Literal["blank_line", "line", "heading", "file"] = "blank_line"
     """Separator of documents: a blank line, the end of a line, a heading such as " = Title = " (WikiText), or none."""
@@ -214,7 +216,7 @@ class Trees(Corpus):
     row_kinds = (TREES,)
     file_keys = ("trees",)
 
-    trees: str
+    trees: str = Field(examples=["train.trees"])
     """File with one bracketed tree per line; traces and function tags (the -SBJ of NP-SBJ) are removed."""
     leaves: Leaves = "symbol"
     """What a parser writes in place of each word: one symbol for all of them, its tag, or the word itself."""
@@ -227,7 +229,7 @@ class Squad(Subsets):
     row_kinds = (QUESTIONS,)
     file_keys = ("squad",)
 
-    squad: str
+    squad: str = Field(examples=["train-v2.0.json"])
     """File in SQuAD's form."""
 
 
@@ -238,7 +240,7 @@ class ImageFolder(Subsets):
     row_kinds = (IMAGES,)
     folder_keys: ClassVar[tuple[str, ...]] = ("images",)
 
-    images: str
+    images: str = Field(examples=["photos"])
     """Folder with one folder of images (.png, .jpg, .webp) for each class."""
 
     def _untitled(self) -> str:
@@ -252,9 +254,9 @@ class Idx(Subsets):
     row_kinds = (IMAGES,)
     file_keys = ("idx", "labels")
 
-    idx: str
+    idx: str = Field(examples=["train-images-idx3-ubyte.gz"])
     """File of images."""
-    labels: str
+    labels: str = Field(examples=["train-labels-idx1-ubyte.gz"])
     """File of labels, one number per image."""
 
 
@@ -265,7 +267,7 @@ class Npz(Subsets):
     row_kinds = (IMAGES,)
     file_keys = ("npz",)
 
-    npz: str
+    npz: str = Field(examples=["digits.npz"])
     """File of arrays."""
     image: str = "x"
     """Array of images: images x height x width, or images x height x width x 3, of bytes."""
@@ -289,22 +291,25 @@ class Builtin(Corpus):
 
     builtin: Annotated[
         Literal["english-spanish", "dates", "reports", "scenes"],
-        Field(description='"english-spanish" or "dates" for pairs, "reports" for questions, "scenes" for images'),
+        Field(
+            description='"english-spanish" or "dates" for pairs, "reports" for questions, "scenes" for images',
+            examples=["english-spanish"],
+        ),
     ]
     """Name of the generator."""
     part: Literal["train", "valid", "test"] = "train"
     """Part of what is generated; parts have nothing in common."""
     count: Annotated[int, Field(ge=1, le=10_000_000)] = 1000
     """Number of sentence pairs, of questions about reports, or of images."""
-    unanswerable: Share | None = None
+    unanswerable: Share | None = Field(default=None, examples=[0.3])
     """Share of questions that the report does not answer, of "reports"; by default 0."""
-    label: Literal["shape", "colour", "number"] | None = None
+    label: Literal["shape", "colour", "number"] | None = Field(default=None, examples=["colour"])
     """Label of "scenes" for a classifier: by default the number of things; or shape or colour of the first thing.
 
     The first thing is at the top left. A classifier with several labels per image gets the shapes or colours of all
     things.
     """
-    questions: Annotated[int, Field(ge=1, le=4)] | None = None
+    questions: Annotated[int, Field(ge=1, le=4)] | None = Field(default=None, examples=[4])
     """Maximum number of questions about an image, which "scenes" have where this is set.
 
     They ask for a colour, a shape, a size, a number, a neighbour, or whether something is there, or left of or above

@@ -33,13 +33,13 @@ class Corpus(Section):
     folder_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are names of folders
     later_keys: ClassVar[tuple[str, ...]] = ()  # keys added after the container's first release: see `options`
 
-    name: Name = ""
+    name: Name = Field(default="", examples=["news"])
     """Name of the corpus in messages and results; by default its file names."""
-    weight: Annotated[float, Field(gt=0, le=1_000_000)] = 1.0
+    weight: Annotated[float, Field(gt=0, le=1_000_000, examples=[0.5])] = 1.0
     """Average number of times an epoch shows each sentence."""
-    lines: Lines = ""
+    lines: Lines = Field(default="", examples=["1-2000"])
     """Range of lines to read, as in "1-2000": counted from 1, both ends included."""
-    to: Language = ""
+    to: Language = Field(default="", examples=["de"])
     """Target language: "de" puts the tag `<2de>` before every source, for multilingual models."""
 
     @property
@@ -146,9 +146,9 @@ class Subsets(Corpus):
     Rows are chosen by the sha256 of their content, so that neither their order nor another corpus changes the choice.
     """
 
-    part: Part = ""
+    part: Part = Field(default="", examples=["1-9/10"])
     """Subset of the rows by the hash of their text or image: "0/10" is the first of ten parts, "1-9/10" the others."""
-    sample: PositiveInt | None = None
+    sample: PositiveInt | None = Field(default=None, examples=[10000])
     """Number of texts or images to keep, those with the smallest hashes; by default all."""
 
     @property

@@ -9,7 +9,6 @@ from heedful.config.model.encoders import (
     BagEncoderTable,
     HierarchicalEncoderTable,
     RecurrentEncoderTable,
-    TransformerEncoderTable,
 )
 from heedful.config.model.images import (
     AnyImageEncoder,
@@ -20,6 +19,7 @@ from heedful.config.model.images import (
 from heedful.config.model.language import ConvolutionalDecoderTable, LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.mixed import CaptionerModel, MixedModel
 from heedful.config.model.pooled import (
+    AnyEncoder,
     ClassifierModel,
     ImageClassifierModel,
     ImageModel,
@@ -47,14 +47,6 @@ AnyModel = Annotated[
     | LanguageModelTable,
     Field(discriminator="family"),
 ]
-AnyEncoder = (
-    TransformerEncoderTable
-    | RecurrentEncoderTable
-    | HierarchicalEncoderTable
-    | BagEncoderTable
-    | BertModel
-    | LanguageModelTable
-)
 MOST_PARAMETERS: Final = 100_000_000_000  # more are refused before anything is built: no machine holds them
 
 

@@ -98,7 +98,7 @@ class Weighting(Section):
     They are "general", "biased_general" and "activated_general". Scores are the same at the start, but Adam's updates
     of W change them less, which helps in Transformers with high learning rates.
     """
-    score_activation: Literal["tanh", "relu", "sigmoid"] | None = None
+    score_activation: Literal["tanh", "relu", "sigmoid"] | None = Field(default=None, examples=["tanh"])
     """Activation of "activated_general", by default tanh, or inside of "deep", by default the ReLU."""
     score_depth: Annotated[int, Field(ge=2, le=100)] = 4
     """Number of layers of the alignment "deep", its output included."""
@@ -130,7 +130,7 @@ class Weighting(Section):
 class Attending(Weighting):
     """How queries attend to the positions of a sequence, in every family that has attention."""
 
-    max_places: Positions | None = None
+    max_places: Positions | None = Field(default=None, examples=[257])
     """Maximum source length of the alignment "location", `</s>` included; required by it."""
 
     def check_attention(self, alignment: str) -> None:
@@ -146,7 +146,7 @@ class Attending(Weighting):
 class SiteAttention(Attending):
     """Attention at one site of a Transformer; the keys that it leaves out are those of the whole model."""
 
-    alignment: AlignmentName | None = None
+    alignment: AlignmentName | None = Field(default=None, examples=["additive"])
     """Score of a query and a key at this site."""
 
     def over(self, model: Attending, alignment: str) -> dict[str, Any]:

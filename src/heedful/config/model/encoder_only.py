@@ -1,23 +1,23 @@
 """The [model] tables of models with an encoder alone: BERT, taggers and readers."""
 
-from typing import Annotated, Any, ClassVar, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import Field, PositiveFloat, model_validator
 
 from heedful.config.model.encoders import (
     AnyLetters,
-    OnEncoder,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
+from heedful.config.model.parts import OnPart
 from heedful.config.model.positions import PositionsName
-from heedful.config.model.transformer import TransformerStack, filled
-from heedful.config.section import Layers, Positions, Section, Share, Width
+from heedful.config.model.transformer import Presets, TransformerStack
+from heedful.config.section import Layers, Positions, Share, Width
 
 # --- the [model] table of a masked language model ---------------------------------------------------------------------
 
 
-BERT_PRESETS: Final[dict[str, dict[str, Any]]] = {
+BERT_PRESETS: Final[Presets] = {
     "tiny": {"width": 128, "heads": 2, "layers": 2, "inner": 512},  # these three: Turc et al. 2019
     "mini": {"width": 256, "heads": 4, "layers": 4, "inner": 1024},
     "small": {"width": 512, "heads": 8, "layers": 4, "inner": 2048},
@@ -29,9 +29,10 @@ BERT_PRESETS: Final[dict[str, dict[str, Any]]] = {
 class BertModel(TransformerStack):
     """BERT (Devlin et al. 2019); defaults are the paper's settings and its base shape."""
 
+    presets = BERT_PRESETS
     norm_in_head: ClassVar[bool] = True
     family: Literal["bert"]
-    preset: Literal["tiny", "mini", "small", "base", "large"] | None = None
+    preset: Literal["tiny", "mini", "small", "base", "large"] | None = Field(default=None, examples=["mini"])
     """Defaults of the keys that define the shape: `width`, `heads`, `layers` and `inner`."""
     width: Width = 768
     heads: Annotated[int, Field(ge=1, le=10_000)] = 12
@@ -49,11 +50,6 @@ class BertModel(TransformerStack):
     next_sentence: bool = True
     """Whether a head is trained that predicts whether the second text follows the first."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, value: Any) -> Any:
-        return filled(value, BERT_PRESETS)
-
     @model_validator(mode="after")
     def _two_texts_are_told_apart(self) -> Self:
         if self.next_sentence and self.segments < 2:
@@ -67,19 +63,22 @@ class BertModel(TransformerStack):
 # --- the [model] tables of models that score the tokens of a text: taggers and readers --------------------------------
 
 
-class TaggerModel(OnEncoder, Section):
+TokenEncoder = Annotated[TransformerEncoderTable | RecurrentEncoderTable | BertModel, Field(discriminator="family")]
+
+
+class TaggerModel(OnPart):
     """An encoder, and a linear map from its state at the first piece of each word to the word's label."""
 
     family: Literal["tagger"]
-    encoder: Annotated[TransformerEncoderTable | RecurrentEncoderTable | BertModel, Field(discriminator="family")] = (
-        TransformerEncoderTable()
+    encoder: TokenEncoder = Field(
+        default=TransformerEncoderTable(), examples=[{"family": "recurrent", "cell": "lstm", "width": 200}]
     )
     """Family and shape of the encoder."""
     dropout: Share = 0.1
     """Dropout before the linear map."""
-    head_hidden: Width | None = None
+    head_hidden: Width | None = Field(default=None, examples=[128])
     """Width of a hidden layer with a ReLU before the linear map, with dropout before and after it; by default none."""
-    letters: AnyLetters | None = None
+    letters: AnyLetters | None = Field(default=None, examples=[{"family": "convolutional", "width": 128}])
     """Reader of the letters of words, whose vector is added to the embedding of a word's first piece."""
     crf: bool = False
     """Whether the labels of a sentence are chosen together, by a linear-chain CRF (Lample et al. 2016).
@@ -88,17 +87,18 @@ class TaggerModel(OnEncoder, Section):
     """
 
 
-class ReaderModel(OnEncoder, Section):
+class ReaderModel(OnPart):
     """An encoder, and two scores of every token: that the answer starts there, and that it ends there."""
 
     family: Literal["reader"]
-    encoder: Annotated[TransformerEncoderTable | RecurrentEncoderTable | BertModel, Field(discriminator="family")] = (
-        TransformerEncoderTable(segments=2)
+    encoder: TokenEncoder = Field(
+        default=TransformerEncoderTable(segments=2),
+        examples=[{"family": "transformer", "preset": "small", "segments": 2}],
     )
     """Family and shape of the encoder, which reads the question and the text together."""
     dropout: Share = 0.1
     """Dropout before the scores."""
-    head_hidden: Width | None = None
+    head_hidden: Width | None = Field(default=None, examples=[128])
     """Width of a hidden layer with a ReLU before the scores, with dropout before and after it; by default none."""
     no_answer: bool = False
     """Whether a question may have no answer, as in SQuAD 2.0; the model then predicts the marker `<s>`."""

@@ -3,12 +3,13 @@
 The encoders are Transformer, recurrent, hierarchical, and bag of n-grams.
 """
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
 from heedful.config.model.attention import AnyPool
-from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerStack, filled
+from heedful.config.model.parts import Part
+from heedful.config.model.transformer import TRANSFORMER_PRESETS, TransformerStack
 from heedful.config.section import CellName, Layers, Positions, Section, Share, VocabularySize, Width
 
 # --- readers of letters, the level below words ------------------------------------------------------------------------
@@ -62,19 +63,15 @@ AnyLetters = Annotated[ConvolutionalLettersTable | RecurrentLettersTable, Field(
 class TransformerEncoderTable(TransformerStack):
     """The encoder of a Transformer on its own; `preset` provides the keys that the recipe leaves out."""
 
+    presets = TRANSFORMER_PRESETS
     family: Literal["transformer"] = "transformer"
-    preset: Literal["small", "base", "big"] | None = None
+    preset: Literal["small", "base", "big"] | None = Field(default=None, examples=["small"])
     """Defaults of the keys that define the shape, and of `dropout`."""
     segments: Annotated[int, Field(ge=0, le=1_000)] = 0
     """Number of segment embeddings; 2 tells the texts of a pair apart."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, value: Any) -> Any:
-        return filled(value, TRANSFORMER_PRESETS)
 
-
-class RecurrentEncoderTable(Section):
+class RecurrentEncoderTable(Part):
     """A stack of recurrent layers on its own."""
 
     family: Literal["recurrent"] = "recurrent"
@@ -90,7 +87,7 @@ class RecurrentEncoderTable(Section):
     """Number of layers."""
     bidirectional: bool = True
     """Whether the text is read in both directions."""
-    embedding: Width | None = None
+    embedding: Width | None = Field(default=None, examples=[128])
     """Width of embeddings; by default that of states."""
     embeddings: Annotated[int, Field(ge=1, le=100)] = 1
     """Number of embeddings per token, mixed by learned weights (Kiela et al. 2018)."""
@@ -102,37 +99,28 @@ class RecurrentEncoderTable(Section):
     """Whether dropout masks are the same at every step (Gal and Ghahramani 2016)."""
 
     @property
-    def embedding_width(self) -> int:
-        """Width of the embedding."""
-        return self.embedding or self.width
-
-    @property
     def memory_width(self) -> int:
         """Width of the encoder's output for a token."""
         return self.width * (2 if self.bidirectional else 1)
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a text: None, as recurrence has no limit."""
-        return None
 
 
 class HierarchicalEncoderTable(Section):
     """An encoder of words into sentences, and one of sentences into a document      HAN, Yang et al. 2016"""
 
     family: Literal["hierarchical"]
-    words: Annotated[RecurrentEncoderTable | TransformerEncoderTable, Field(discriminator="family")] = (
-        RecurrentEncoderTable(width=50, embedding=200)
-    )
+    words: Annotated[
+        RecurrentEncoderTable | TransformerEncoderTable,
+        Field(discriminator="family", examples=[{"family": "recurrent", "width": 50, "embedding": 200}]),
+    ] = RecurrentEncoderTable(width=50, embedding=200)
     """Encoder of the words of a sentence."""
-    letters: AnyLetters | None = None
+    letters: AnyLetters | None = Field(default=None, examples=[{"family": "convolutional", "width": 64}])
     """Reader of the letters of each word, whose vector is added to the embedding of the word's first piece.
 
     By default letters are not read.
     """
     word_pool: AnyPool = "attention"
     """Pool of the words of a sentence: a name, or a table of attention with a learned query."""
-    sentences: RecurrentEncoderTable = RecurrentEncoderTable(width=50)
+    sentences: RecurrentEncoderTable = Field(default=RecurrentEncoderTable(width=50), examples=[{"width": 50}])
     """Encoder of the vectors of sentences."""
     max_sentence: Positions = 100
     """Maximum tokens of a sentence; longer sentences are split."""
@@ -174,7 +162,7 @@ class HierarchicalEncoderTable(Section):
         return self
 
 
-class BagEncoderTable(Section):
+class BagEncoderTable(Part):
     """A bag of n-grams: vectors of tokens and of n-grams of tokens, in any order      fastText, Joulin et al. 2017
 
     With the pool "mean" and the linear map above it, this is a linear classifier, which learns from little data.
@@ -202,37 +190,3 @@ class BagEncoderTable(Section):
     """Dropout of the values of vectors."""
     dropout_words: Share = 0.0
     """Dropout of whole tokens and whole n-grams, each by itself (Iyyer et al. 2015)."""
-
-    @property
-    def embedding_width(self) -> int:
-        """Width of the embedding."""
-        return self.width
-
-    @property
-    def memory_width(self) -> int:
-        """Width of the encoder's output for a token."""
-        return self.width
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a text: None, as a bag has no limit."""
-        return None
-
-
-class OnEncoder:
-    """What tables of models with an encoder under a head have in common. It is not a table: it has no keys."""
-
-    if TYPE_CHECKING:
-        encoder: Any
-
-    @property
-    def width(self) -> int:
-        """Width of the encoder's states."""
-        width: int = self.encoder.width
-        return width
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of an input, markers included, and the key that sets it; None where there is no limit."""
-        end: tuple[int, str] | None = self.encoder.longest
-        return end and (end[0], f"encoder.{end[1]}")

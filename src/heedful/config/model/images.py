@@ -1,15 +1,16 @@
 """The [model] tables of models that read images, and those of their encoders: Transformer, convolutional network."""
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 
 from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES
-from heedful.config.model.encoders import OnEncoder, RecurrentEncoderTable, TransformerEncoderTable
-from heedful.config.model.transformer import NormName, TransformerBlocks, filled
-from heedful.config.section import Layers, Section, Share, Width
+from heedful.config.model.encoders import RecurrentEncoderTable, TransformerEncoderTable
+from heedful.config.model.parts import OnPart, Part
+from heedful.config.model.transformer import NormName, Presets, TransformerBlocks
+from heedful.config.section import Layers, Share, Width
 
-IMAGE_PRESETS: dict[str, dict[str, Any]] = {  # ViT-Ti, S, B and L: Dosovitskiy et al. 2021, Touvron et al. 2021
+IMAGE_PRESETS: Final[Presets] = {  # ViT-Ti, S, B and L: Dosovitskiy et al. 2021, Touvron et al. 2021
     "tiny": {"width": 192, "heads": 3, "layers": 12, "inner": 768},
     "small": {"width": 384, "heads": 6, "layers": 12, "inner": 1536},
     "base": {"width": 768, "heads": 12, "layers": 12, "inner": 3072},
@@ -24,8 +25,9 @@ class ImageTransformerTable(TransformerBlocks):
     `preset` provides the keys that the recipe leaves out; its default is "tiny".
     """
 
+    presets = IMAGE_PRESETS
     family: Literal["vit"] = "vit"
-    preset: Literal["tiny", "small", "base", "large"] | None = None
+    preset: Literal["tiny", "small", "base", "large"] | None = Field(default=None, examples=["tiny"])
     """Defaults of the keys that define the shape."""
     width: Width = 192
     heads: Annotated[int, Field(ge=1, le=10_000)] = 3
@@ -46,16 +48,6 @@ class ImageTransformerTable(TransformerBlocks):
     grid: Annotated[int, Field(ge=1, le=1_000)] = 14
     """Number of rows, and of columns, of learned positions; for images of other sizes they are interpolated."""
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, value: Any) -> Any:
-        return filled(value, IMAGE_PRESETS)
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum patches of an image: None, as positions are interpolated."""
-        return None
-
     @model_validator(mode="after")
     def _fits_images(self) -> Self:
         if self.alignment in (*FIXED_LENGTH, *SEVERAL_PLACES):
@@ -69,7 +61,7 @@ class ImageTransformerTable(TransformerBlocks):
         return self
 
 
-class ImageConvolutionsTable(Section):
+class ImageConvolutionsTable(Part):
     """A small convolutional network: stages of convolutions of 3 x 3 pixels, each followed by a maximum over 2 x 2."""
 
     family: Literal["convolutional"]
@@ -105,31 +97,28 @@ class ImageConvolutionsTable(Section):
         """Whether a token comes before the patches."""
         return False
 
-    @property
-    def memory_width(self) -> int:
-        """Number of features of a patch."""
-        return self.width
 
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum patches of an image: None, as there is no limit."""
-        return None
+AnyImageEncoder = Annotated[ImageTransformerTable | ImageConvolutionsTable, Field(discriminator="family")]
 
 
-AnyImageEncoder = ImageTransformerTable | ImageConvolutionsTable
-
-
-class ImageAnswererModel(OnEncoder, Section):
+class ImageAnswererModel(OnPart):
     """Encoders of images and of questions, co-attention between patches and words, and a linear map to answers."""
 
     family: Literal["image_answerer"]
-    encoder: Annotated[AnyImageEncoder, Field(discriminator="family")] = ImageTransformerTable(class_token=False)
-    """Family and shape of the encoder of images."""
-    question: Annotated[TransformerEncoderTable | RecurrentEncoderTable, Field(discriminator="family")] = (
-        TransformerEncoderTable(width=192, heads=3, layers=3, inner=768, norm="pre")
+    encoder: AnyImageEncoder = Field(
+        default=ImageTransformerTable(class_token=False),
+        examples=[{"family": "vit", "patch": 8, "grid": 8, "stem": "convolutions"}],
     )
+    """Family and shape of the encoder of images."""
+    question: Annotated[
+        TransformerEncoderTable | RecurrentEncoderTable,
+        Field(
+            discriminator="family",
+            examples=[{"family": "transformer", "width": 128, "heads": 4, "layers": 4, "inner": 512}],
+        ),
+    ] = TransformerEncoderTable(width=192, heads=3, layers=3, inner=768, norm="pre")
     """Family and shape of the encoder of questions."""
-    cross: bool | None = None
+    cross: bool | None = Field(default=None, examples=[False])
     """Whether every layer of the encoder of questions attends to the patches of the image too (Lu et al. 2019).
 
     By default it does if it is a Transformer; a recurrent one cannot.

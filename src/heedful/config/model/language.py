@@ -1,14 +1,15 @@
 """The [model] table of a language model: a decoder without an encoder."""
 
-from typing import Annotated, Any, Final, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, NonNegativeFloat, model_validator
 
+from heedful.config.model.parts import OnPart, Part
 from heedful.config.model.positions import PositionsName
-from heedful.config.model.transformer import NormName, TransformerStack, filled
-from heedful.config.section import CellName, Layers, Positions, Section, Share, Width
+from heedful.config.model.transformer import NormName, Presets, TransformerStack
+from heedful.config.section import CellName, Layers, Positions, Share, Width
 
-GPT_PRESETS: Final[dict[str, dict[str, Any]]] = {
+GPT_PRESETS: Final[Presets] = {
     "tiny": {"width": 128, "heads": 4, "layers": 4, "inner": 512},
     "mini": {"width": 384, "heads": 6, "layers": 6, "inner": 1536},
     "gpt1": {  # Radford et al. 2018
@@ -29,8 +30,11 @@ GPT_PRESETS: Final[dict[str, dict[str, Any]]] = {
 class TransformerDecoderTable(TransformerStack):
     """A Transformer's decoder on its own; defaults are the settings of GPT-2 and its smallest shape."""
 
+    presets = GPT_PRESETS
     family: Literal["transformer"] = "transformer"
-    preset: Literal["tiny", "mini", "gpt1", "small", "medium", "large", "xl"] | None = None
+    preset: Literal["tiny", "mini", "gpt1", "small", "medium", "large", "xl"] | None = Field(
+        default=None, examples=["small"]
+    )
     """Defaults of the keys that define the shape: `width`, `heads`, `layers` and `inner`.
 
     small is GPT-2; gpt1, the first GPT, also has post-norm and 512 positions.
@@ -46,18 +50,8 @@ class TransformerDecoderTable(TransformerStack):
     embedding_scale: bool = False
     dropout_attention: Share = 0.1
 
-    @property
-    def output_width(self) -> int:
-        """Width of the states that the output layer scores."""
-        return self.width
 
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, value: Any) -> Any:
-        return filled(value, GPT_PRESETS)
-
-
-class RecurrentDecoderTable(Section):
+class RecurrentDecoderTable(Part):
     """A recurrent language model      Mikolov et al. 2010; Zaremba et al. 2014"""
 
     family: Literal["recurrent"]
@@ -72,20 +66,20 @@ class RecurrentDecoderTable(Section):
     """Width of states."""
     layers: Layers = 2
     """Number of layers."""
-    embedding: Width | None = None
+    embedding: Width | None = Field(default=None, examples=[400])
     """Width of embeddings; by default that of states."""
-    last_width: Width | None = None
+    last_width: Width | None = Field(default=None, examples=[400])
     """Width of the last layer, or of outputs that are fed back; by default `width`.
 
     With `model.tie` it must be the width of embeddings.
     """
     dropout: Share = 0.5
     """Dropout of embeddings, between layers, and before the output layer."""
-    dropout_input: Share | None = None
+    dropout_input: Share | None = Field(default=None, examples=[0.65])
     """Dropout of embeddings; by default `dropout`."""
-    dropout_hidden: Share | None = None
+    dropout_hidden: Share | None = Field(default=None, examples=[0.2])
     """Dropout between layers; by default `dropout`."""
-    dropout_output: Share | None = None
+    dropout_output: Share | None = Field(default=None, examples=[0.4])
     """Dropout before the output layer; by default `dropout`."""
     dropout_words: Share = 0.0
     """Dropout of whole words of the input: of single tokens (Iyyer et al. 2015).
@@ -143,18 +137,8 @@ class RecurrentDecoderTable(Section):
             )
         return self
 
-    @property
-    def embedding_width(self) -> int:
-        """Width of the embedding."""
-        return self.embedding or self.width
 
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a text: None, as recurrence has no limit."""
-        return None
-
-
-class ConvolutionalDecoderTable(Section):
+class ConvolutionalDecoderTable(Part):
     """A convolutional language model: each layer sees a few tokens      Dauphin et al. 2017"""
 
     family: Literal["convolutional"]
@@ -171,39 +155,21 @@ class ConvolutionalDecoderTable(Section):
     dropout_words: Share = 0.0
     """Dropout of whole words of the input (Iyyer et al. 2015)."""
 
-    @property
-    def embedding_width(self) -> int:
-        """Width of the embedding."""
-        return self.width
 
-    @property
-    def output_width(self) -> int:
-        """Width of the states that the output layer scores."""
-        return self.width
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a text: None, as a convolution looks the same everywhere."""
-        return None
-
-
-class LanguageModelTable(Section):
+class LanguageModelTable(OnPart):
     """A decoder that predicts every next token of a text from the tokens before it."""
 
+    part = "decoder"
     family: Literal["language"]
     decoder: Annotated[
-        TransformerDecoderTable | RecurrentDecoderTable | ConvolutionalDecoderTable, Field(discriminator="family")
+        TransformerDecoderTable | RecurrentDecoderTable | ConvolutionalDecoderTable,
+        Field(discriminator="family", examples=[{"family": "transformer", "preset": "small"}]),
     ] = TransformerDecoderTable()
     """Family and shape of the decoder."""
     tie: bool = True
     """Whether the output layer shares the matrix of the embedding."""
     output_bias: bool = False
     """Whether the output layer has a bias."""
-
-    @property
-    def width(self) -> int:
-        """Width of the decoder's states."""
-        return self.decoder.width
 
     @property
     def embedding_width(self) -> int:
@@ -214,12 +180,6 @@ class LanguageModelTable(Section):
     def memory_width(self) -> int:
         """Width of the states that a head reads."""
         return self.decoder.output_width
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a window, and the key that sets it; None where there is no limit."""
-        end = self.decoder.longest
-        return end and (end[0], f"decoder.{end[1]}")
 
     @model_validator(mode="after")
     def _widths_can_be_tied(self) -> Self:

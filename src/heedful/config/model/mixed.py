@@ -6,36 +6,34 @@ from pydantic import Field, field_serializer, model_validator
 
 from heedful.config.model.attention import FIXED_LENGTH, SEVERAL_PLACES, Tie
 from heedful.config.model.images import AnyImageEncoder, ImageTransformerTable
+from heedful.config.model.parts import OnPart
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.config.section import Section
+
+Half = Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]  # the table of an encoder or decoder
 
 
-class MixedModel(Section):
+class MixedModel(OnPart):
     """The encoder of one family with the decoder of another; each table has the keys of its own family."""
 
+    part = "decoder"
     family: Literal["mixed"]
-    encoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]
+    encoder: Half = Field(examples=[{"family": "transformer", "preset": "small"}])
     """Model table of the encoder."""
-    decoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]
+    decoder: Half = Field(examples=[{"family": "recurrent", "width": 256}])
     """Model table of the decoder."""
     tie: Tie = "none"
     """Shared matrices: both embeddings and the output layer, the target embedding and it, or none."""
 
     @field_serializer("encoder", "decoder")
-    def _without_tie(self, table: TransformerModel | RecurrentModel) -> dict[str, Any]:
+    def _without_tie(self, table: Half) -> dict[str, Any]:
         """Leave out `tie`, which belongs to the whole model: a table that sets it would be refused when read again."""
         return table.model_dump(exclude={"tie"})
 
     @property
-    def sides(self) -> tuple[TransformerModel | RecurrentModel, TransformerModel | RecurrentModel]:
+    def sides(self) -> tuple[Half, Half]:
         """The tables of the encoder and the decoder."""
         return self.encoder, self.decoder
-
-    @property
-    def width(self) -> int:
-        """Width of the decoder's states."""
-        return self.decoder.width
 
     @property
     def memory_width(self) -> int:
@@ -65,40 +63,33 @@ class MixedModel(Section):
 _OF_AN_ENCODER: Final = ("encoder_width", "bidirectional", "reverse_source")  # keys of a recurrent encoder
 
 
-class CaptionerModel(Section):
+class CaptionerModel(OnPart):
     """An encoder of images with a decoder of texts, which attends to the patches, or starts from their mean.
 
     A recurrent decoder of the wiring "sutskever" or "cho" knows an image by one vector, the mean of its patches.
     """
 
+    part = "decoder"
     family: Literal["captioner"]
-    encoder: Annotated[AnyImageEncoder, Field(discriminator="family")] = ImageTransformerTable()
+    encoder: AnyImageEncoder = Field(
+        default=ImageTransformerTable(),
+        examples=[{"family": "convolutional", "width": 128, "positions": "sinusoidal"}],
+    )
     """Family and shape of the encoder of images."""
-    decoder: Annotated[TransformerModel | RecurrentModel, Field(discriminator="family")]
+    decoder: Half = Field(examples=[{"family": "recurrent", "wiring": "luong", "width": 256}])
     """Model table of the decoder."""
     tie: Literal["decoder", "none"] = "none"
     """Shared matrices: the decoder's embedding and the output layer, or none."""
 
     @field_serializer("decoder")
-    def _without_tie(self, table: TransformerModel | RecurrentModel) -> dict[str, Any]:
+    def _without_tie(self, table: Half) -> dict[str, Any]:
         """Leave out `tie`, which belongs to the whole model: a table that sets it would be refused when read again."""
         return table.model_dump(exclude={"tie"})
-
-    @property
-    def width(self) -> int:
-        """Width of the decoder's states."""
-        return self.decoder.width
 
     @property
     def memory_width(self) -> int:
         """Width of the encoder's output for a patch."""
         return self.encoder.memory_width
-
-    @property
-    def longest(self) -> tuple[int, str] | None:
-        """Maximum tokens of a sentence, `</s>` included, and the key that sets it; None where there is no limit."""
-        end = self.decoder.longest
-        return end and (end[0], f"decoder.{end[1]}")
 
     @model_validator(mode="after")
     def _decoder_fits_images(self) -> Self:
@@ -124,7 +115,7 @@ class CaptionerModel(Section):
         return self
 
 
-def _check_part(side: str, table: TransformerModel | RecurrentModel) -> None:
+def _check_part(side: str, table: Half) -> None:
     """Refuse keys that a part of a model cannot have."""
     if "tie" in table.model_fields_set:
         raise ValueError(f"`tie` belongs to the whole model: move it out of `{side}`")
@@ -138,7 +129,7 @@ def _check_part(side: str, table: TransformerModel | RecurrentModel) -> None:
         )
 
 
-def _check_decoder(decoder: TransformerModel | RecurrentModel, tie: Tie, memory_width: int) -> None:
+def _check_decoder(decoder: Half, tie: Tie, memory_width: int) -> None:
     """Refuse a recurrent decoder whose widths do not fit its output layer or the memory."""
     if not isinstance(decoder, RecurrentModel):
         return

@@ -9,20 +9,30 @@ from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.encoders import (
     BagEncoderTable,
     HierarchicalEncoderTable,
-    OnEncoder,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
 from heedful.config.model.images import AnyImageEncoder, ImageConvolutionsTable, ImageTransformerTable
 from heedful.config.model.language import LanguageModelTable
-from heedful.config.section import Section, Share, Width
+from heedful.config.model.parts import OnPart
+from heedful.config.section import Share, Width
+
+AnyEncoder = Annotated[
+    TransformerEncoderTable
+    | RecurrentEncoderTable
+    | HierarchicalEncoderTable
+    | BagEncoderTable
+    | BertModel
+    | LanguageModelTable,
+    Field(discriminator="family"),
+]
 
 
-class PooledModel(OnEncoder, Section):
+class PooledModel(OnPart):
     """An encoder, a pool that reduces its output to one vector, and a linear map."""
 
     encoder: Any
-    pool: AnyPool | None = None
+    pool: AnyPool | None = Field(default=None, examples=["mean"])
     """Function from states to one vector: a name, or a table of attention with a learned query.
 
     By default "first", the state of `<s>` or of the class token of an image; "max" for a recurrent encoder, "attention"
@@ -31,7 +41,7 @@ class PooledModel(OnEncoder, Section):
     """
     dropout: Share = 0.1
     """Dropout before the linear map."""
-    head_hidden: Width | None = None
+    head_hidden: Width | None = Field(default=None, examples=[128])
     """Width of a hidden layer with a ReLU before the linear map, with dropout before and after it; by default none."""
 
     @property
@@ -96,15 +106,9 @@ class PooledModel(OnEncoder, Section):
 class TextModel(PooledModel):
     """Keys of models that read texts, or pairs of texts."""
 
-    encoder: Annotated[
-        TransformerEncoderTable
-        | RecurrentEncoderTable
-        | HierarchicalEncoderTable
-        | BagEncoderTable
-        | BertModel
-        | LanguageModelTable,
-        Field(discriminator="family"),
-    ] = TransformerEncoderTable()
+    encoder: AnyEncoder = Field(
+        default=TransformerEncoderTable(), examples=[{"family": "transformer", "preset": "small"}]
+    )
     """Family and shape of the encoder; "language" is a language model, which reads a text from left to right."""
     join: Literal["sequence", "parallel", "alternating"] = "sequence"
     """How the texts of a pair are joined.
@@ -119,7 +123,10 @@ class TextModel(PooledModel):
 class ImageModel(PooledModel):
     """Keys of models that read images."""
 
-    encoder: Annotated[AnyImageEncoder, Field(discriminator="family")] = ImageTransformerTable()
+    encoder: AnyImageEncoder = Field(
+        default=ImageTransformerTable(),
+        examples=[{"family": "vit", "preset": "tiny", "patch": 4, "channels": 1, "grid": 7}],
+    )
     """Family and shape of the encoder."""
     dropout: Share = 0.0
     """Dropout before the linear map."""

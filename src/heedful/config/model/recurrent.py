@@ -13,10 +13,11 @@ from heedful.config.model.attention import (
     Attending,
     Tie,
 )
+from heedful.config.model.parts import Part
 from heedful.config.section import CellName, Layers, Positions, Share, Width
 
 
-class RecurrentModel(Attending):
+class RecurrentModel(Part, Attending):
     """A recurrent encoder and decoder, connected as in one of four papers.
 
     sutskever   the encoder's last state initialises the decoder                         Sutskever et al. 2014
@@ -37,19 +38,19 @@ class RecurrentModel(Attending):
     """
     width: Width = 512
     """Width of the decoder's states."""
-    encoder_width: Width | None = None
+    encoder_width: Width | None = Field(default=None, examples=[256])
     """Width of the encoder's states in one direction; by default `width`."""
-    embedding: Width | None = None
+    embedding: Width | None = Field(default=None, examples=[256])
     """Width of embeddings; by default that of states."""
     layers: Layers = 1
     """Number of layers of the encoder, and by default of the decoder."""
-    decoder_layers: Layers | None = None
+    decoder_layers: Layers | None = Field(default=None, examples=[2])
     """Number of layers of the decoder; by default `layers`."""
     bidirectional: bool = True
     """Whether the encoder reads the source in both directions."""
     reverse_source: bool = False
     """Whether the source is read from its end (Sutskever et al. 2014)."""
-    alignment: AlignmentName | None = None
+    alignment: AlignmentName | None = Field(default=None, examples=["general"])
     """Score of a state and a source position; by default the paper's: "additive" for bahdanau, "general" for luong."""
     window: Literal["global", "monotone", "predicted"] = "global"
     """Source positions that a step attends to: all, local-m or local-p (Luong et al. 2015)."""
@@ -77,11 +78,6 @@ class RecurrentModel(Attending):
     def attends(self) -> bool:
         """Whether the decoder has attention."""
         return self.wiring in ("bahdanau", "luong")
-
-    @property
-    def embedding_width(self) -> int:
-        """Width of both embeddings."""
-        return self.embedding or self.width
 
     @property
     def memory_width(self) -> int:

@@ -14,6 +14,7 @@ from heedful.config.model.attention import (
     SiteAttention,
     Tie,
 )
+from heedful.config.model.parts import Part
 from heedful.config.model.positions import POSITIONS, PositionsKind, PositionsName
 from heedful.config.section import Layers, Positions, Share, Width
 
@@ -22,36 +23,32 @@ NormName = Literal["post", "pre", "rezero", "tfixup", "deepnorm"]
 SITES: Final[tuple[Site, ...]] = get_args(Site)
 SITE_KEYS: Final = tuple(f"{site}_attention" for site in SITES)
 
-TRANSFORMER_PRESETS: dict[str, dict[str, Any]] = {
+Presets = Mapping[str, Mapping[str, Any]]  # values of keys, by the name of their preset
+TRANSFORMER_PRESETS: Final[Presets] = {
     "small": {"width": 256, "heads": 4, "layers": 3, "inner": 1024, "dropout": 0.1},
     "base": {"width": 512, "heads": 8, "layers": 6, "inner": 2048, "dropout": 0.1},
     "big": {"width": 1024, "heads": 16, "layers": 6, "inner": 4096, "dropout": 0.3},
 }
 
 
-def filled(value: Any, presets: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return a table's values, with those of its preset for the keys that it leaves out."""
-    preset = value.get("preset") if isinstance(value, dict) else None
-    return {**presets[preset], **value} if preset in tuple(presets) else value
-
-
-class TransformerBlocks(Attending):
+class TransformerBlocks(Part, Attending):
     """Blocks of self-attention and feed-forward networks."""
 
+    presets: ClassVar[Presets] = {}  # of `preset`, where the table has that key
     translates: ClassVar[bool] = False  # whether it is the table of an encoder and a decoder
     norm_in_head: ClassVar[bool] = False  # whether what predicts from the states may have a norm of its own
     width: Width = 512
     """Width of embeddings and states."""
     heads: Annotated[int, Field(ge=1, le=10_000)] = 8
     """Number of attention heads."""
-    key_value_heads: Annotated[int, Field(ge=1, le=10_000)] | None = None
+    key_value_heads: Annotated[int, Field(ge=1, le=10_000)] | None = Field(default=None, examples=[1])
     """Number of heads of keys and values, each shared by several attention heads (Ainslie et al. 2023).
 
     By default `heads`: each attention head has its own keys and values. 1 is multi-query attention (Shazeer 2019).
     """
-    key_width: Width | None = None
+    key_width: Width | None = Field(default=None, examples=[64])
     """Width of the queries and keys of a head (d_k); by default `width` / `heads`."""
-    value_width: Width | None = None
+    value_width: Width | None = Field(default=None, examples=[64])
     """Width of the values of a head (d_v); by default `width` / `heads`."""
     layers: Layers = 6
     """Number of blocks."""
@@ -70,7 +67,7 @@ class TransformerBlocks(Attending):
     """Norm by mean and variance (Ba et al. 2016), or by the root mean square alone (Zhang and Sennrich 2019)."""
     norm_epsilon: PositiveFloat = 1e-5
     """Epsilon of norms."""
-    final_norm: bool | None = None
+    final_norm: bool | None = Field(default=None, examples=[True])
     """Whether a layer norm follows the last block; by default with pre-norm only."""
     bias: bool = True
     """Whether linear maps and layer norms of the blocks have biases; gated networks and RMS norms never have them."""
@@ -80,7 +77,7 @@ class TransformerBlocks(Attending):
     """Kernel of attention; explicit is the equation as written."""
     dropout: Share = 0.1
     """Dropout of every sublayer's output."""
-    dropout_embedding: Share | None = None
+    dropout_embedding: Share | None = Field(default=None, examples=[0.1])
     """Dropout of embeddings; by default `dropout`."""
     dropout_attention: Share = 0.0
     """Dropout of attention weights."""
@@ -88,11 +85,6 @@ class TransformerBlocks(Attending):
     """Dropout inside the feed-forward networks."""
     dropout_layers: Share = 0.0
     """Probability that a block is left out of an update (LayerDrop, Fan et al. 2020)."""
-
-    @property
-    def memory_width(self) -> int:
-        """Width of the encoder's output for a token."""
-        return self.width
 
     @property
     def head_widths(self) -> tuple[int, int]:
@@ -112,6 +104,13 @@ class TransformerBlocks(Attending):
     def at(self, site: Site) -> Self:
         """Return the table whose keys of attention are those of one site."""
         return self
+
+    @model_validator(mode="before")
+    @classmethod
+    def _fill_from_preset(cls, value: Any) -> Any:
+        """Take the values of keys that the table leaves out from its preset."""
+        preset = value.get("preset") if isinstance(value, dict) else None
+        return {**cls.presets[preset], **value} if preset in tuple(cls.presets) else value
 
     @model_validator(mode="after")
     def _heads_divide_width(self) -> Self:
@@ -180,7 +179,7 @@ class TransformerStack(TransformerBlocks):
     """Maximum distance of relative positions; greater ones are clipped to it."""
     rope_base: Annotated[float, Field(gt=1)] = 10_000.0
     """Base of the wavelengths of rotary positions: the longest is about 2 pi times it."""
-    attention_radius: Positions | None = None
+    attention_radius: Positions | None = Field(default=None, examples=[16])
     """Maximum distance between a token and those that it attends to in self-attention; by default any.
 
     Time and memory then grow linearly with the length of a text (Vaswani et al. 2017, table 1). The distance counts on
@@ -199,11 +198,6 @@ class TransformerStack(TransformerBlocks):
     def positions_kind(self) -> PositionsKind:
         """What the kind of positions needs and allows."""
         return POSITIONS[self.positions]
-
-    @property
-    def embedding_width(self) -> int:
-        """Width of both embeddings."""
-        return self.width
 
     @property
     def longest(self) -> tuple[int, str] | None:
@@ -259,11 +253,12 @@ class TransformerStack(TransformerBlocks):
 class TransformerModel(TransformerStack):
     """The Transformer (Vaswani et al. 2017); `preset` provides the keys that the recipe leaves out."""
 
+    presets = TRANSFORMER_PRESETS
     translates: ClassVar[bool] = True
     family: Literal["transformer"] = "transformer"
-    preset: Literal["small", "base", "big"] | None = None
+    preset: Literal["small", "base", "big"] | None = Field(default=None, examples=["base"])
     """Defaults of the keys that define the shape, and of `dropout`."""
-    decoder_layers: Layers | None = None
+    decoder_layers: Layers | None = Field(default=None, examples=[2])
     """Number of blocks of the decoder; by default `layers`."""
     encoder_layer: Literal["attention", "convolution", "separable"] = "attention"
     """What connects the tokens of the source in each block of the encoder (Vaswani et al. 2017, table 1).
@@ -282,11 +277,11 @@ class TransformerModel(TransformerStack):
     The encoder counts the words of the source, and the decoder those that it has written, so that a parser knows which
     word comes next. Next to sinusoidal positions, each of the two has half of the width.
     """
-    encoder_attention: SiteAttention | None = None
+    encoder_attention: SiteAttention | None = Field(default=None, examples=[{"alignment": "kernel", "features": 64}])
     """Self-attention of the encoder, where it differs: `alignment`, `distribution`, `choice` and their options."""
-    decoder_attention: SiteAttention | None = None
+    decoder_attention: SiteAttention | None = Field(default=None, examples=[{"distribution": "entmax15"}])
     """Self-attention of the decoder, where it differs."""
-    cross_attention: SiteAttention | None = None
+    cross_attention: SiteAttention | None = Field(default=None, examples=[{"alignment": "additive"}])
     """Attention of the decoder to the source, where it differs."""
 
     @field_serializer(*SITE_KEYS)
@@ -368,8 +363,3 @@ class TransformerModel(TransformerStack):
     def sides(self) -> tuple["TransformerModel", "TransformerModel"]:
         """The tables of the encoder and the decoder."""
         return self, self
-
-    @model_validator(mode="before")
-    @classmethod
-    def _fill_from_preset(cls, value: Any) -> Any:
-        return filled(value, TRANSFORMER_PRESETS)

@@ -12,7 +12,9 @@ class Instruments(Section):
 
     every: PositiveInt = 100
     """Number of updates between measurements."""
-    at: Annotated[tuple[Annotated[int, Field(ge=1, le=10**12)], ...], BeforeValidator(as_tuple)] = ()
+    at: Annotated[tuple[Annotated[int, Field(ge=1, le=10**12)], ...], BeforeValidator(as_tuple)] = Field(
+        default=(), examples=[[1, 2, 5, 10]]
+    )
     """Further updates to measure, such as the first ones: [1, 2, 5, 10]."""
     histograms: bool = True
     """Whether histograms of the optimizer's steps are recorded, by the logarithm of each weight's change."""

@@ -21,7 +21,7 @@ class InverseSqrt(Section):
     """lr * min(step / warmup, (warmup / step)^0.5)"""
 
     kind: Literal["inverse_sqrt"]
-    lr: PositiveFloat
+    lr: PositiveFloat = Field(examples=[0.0005])
     """Maximum learning rate, reached at the end of the warm-up."""
     warmup: PositiveInt = 4000
     """Number of warm-up updates."""
@@ -31,7 +31,7 @@ class Linear(Section):
     """Rises linearly to lr over the warm-up, then falls linearly to `floor * lr` at the last step."""
 
     kind: Literal["linear"]
-    lr: PositiveFloat
+    lr: PositiveFloat = Field(examples=[0.0005])
     """Maximum learning rate, reached at the end of the warm-up."""
     warmup: Annotated[int, Field(ge=0)] = 0
     """Number of warm-up updates."""
@@ -46,7 +46,7 @@ class Cosine(Section):
     """
 
     kind: Literal["cosine"]
-    lr: PositiveFloat
+    lr: PositiveFloat = Field(examples=[0.0005])
     """Maximum learning rate, reached at the end of the warm-up."""
     warmup: Annotated[int, Field(ge=0)] = 0
     """Number of warm-up updates."""
@@ -60,7 +60,7 @@ class Constant(Section):
     """Rises linearly to lr over the warm-up, then stays there."""
 
     kind: Literal["constant"]
-    lr: PositiveFloat
+    lr: PositiveFloat = Field(examples=[0.0001])
     """Learning rate after the warm-up."""
     warmup: Annotated[int, Field(ge=0)] = 0
     """Number of warm-up updates."""
@@ -73,7 +73,7 @@ class LinearWarmup(Section):
     """min(1, step / steps)"""
 
     kind: Literal["linear"]
-    steps: PositiveInt
+    steps: PositiveInt = Field(examples=[4000])
     """Number of warm-up updates."""
 
 
@@ -81,7 +81,7 @@ class ExponentialWarmup(Section):
     """1 - exp(-step / steps)      Ma and Yarats 2019, 4, as those below"""
 
     kind: Literal["exponential"]
-    steps: PositiveInt
+    steps: PositiveInt = Field(examples=[1000])
     """Time constant in updates."""
 
 
@@ -101,7 +101,7 @@ class Wait(Section):
     """0 up to the update `steps`, then 1: the moments of Adam settle while weights stay (Adam-2k, Liu et al. 2020)"""
 
     kind: Literal["wait"]
-    steps: PositiveInt
+    steps: PositiveInt = Field(examples=[200])
     """Number of updates that do not change the weights."""
 
 
@@ -115,7 +115,7 @@ class LinearDecay(Section):
     """offset - slope * step, at most 1 and at least `floor`      Bengio et al. 2015, 2.4, as those below"""
 
     kind: Literal["linear"]
-    slope: PositiveFloat
+    slope: PositiveFloat = Field(examples=[0.0001])
     """Decrease per update."""
     offset: PositiveFloat = 1.0
     """Value at step 0."""
@@ -127,7 +127,7 @@ class ExponentialDecay(Section):
     """base^step"""
 
     kind: Literal["exponential"]
-    base: Annotated[float, Field(gt=0, lt=1)]
+    base: Annotated[float, Field(gt=0, lt=1, examples=[0.9999])]
     """Factor per update."""
 
 
@@ -135,7 +135,7 @@ class InverseSigmoidDecay(Section):
     """span / (span + exp(step / span))"""
 
     kind: Literal["inverse_sigmoid"]
-    span: Annotated[float, Field(ge=1)]
+    span: Annotated[float, Field(ge=1, examples=[3000.0])]
     """Time constant in updates."""
 
 

@@ -34,22 +34,22 @@ class Validation(Section):
 
     every: PositiveInt = 1000
     """Number of updates between validations."""
-    metric: str = "loss"
+    metric: str = Field(default="loss", examples=["perplexity"])
     """Metric that decides which model is the best, of equal ones the loss; each task has its own metrics."""
-    patience: PositiveInt | None = None
+    patience: PositiveInt | None = Field(default=None, examples=[5])
     """Early stopping: the number of validations in a row without a better model after which training stops."""
     translate: bool = False
     """Whether the scores of `evaluate.metrics` are reported too when the metric is loss or perplexity."""
-    max_sentences: PositiveInt | None = None
+    max_sentences: PositiveInt | None = Field(default=None, examples=[500])
     """Maximum number of sentences to evaluate, at equal distances over the validation corpora; by default all."""
 
 
 class Average(Section):
     """Which checkpoints are averaged at the end of training: the last n, or the best n."""
 
-    last: PositiveInt | None = None
+    last: PositiveInt | None = Field(default=None, examples=[5])
     """Number of last checkpoints to average."""
-    best: PositiveInt | None = None
+    best: PositiveInt | None = Field(default=None, examples=[5])
     """Number of best checkpoints by the validation metric.
 
     Only those that were validated when they were saved count; ties go to the later ones.
@@ -102,7 +102,7 @@ class Distillation(Section):
     loss = (1 - weight) * loss of the data + weight * temperature^2 * KL(teacher || model)
     """
 
-    teacher: Annotated[str, Field(min_length=1)]
+    teacher: Annotated[str, Field(min_length=1, examples=["runs/big"])]
     """Folder of the teacher, a model for the same task; its vocabulary becomes that of the model."""
     weight: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Weight of the teacher's probabilities in the loss; the data has the rest."""
@@ -115,54 +115,56 @@ class Train(Section):
 
     steps: PositiveInt = 100_000
     """Number of updates."""
-    epochs: Annotated[float, Field(gt=0, le=1_000_000)] | None = None
+    epochs: Annotated[float, Field(gt=0, le=1_000_000)] | None = Field(default=None, examples=[10])
     """Number of passes over the training data, instead of `steps`; by default `steps` sets the length of a run."""
     accumulate: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     """Number of micro-batches in one update (gradient accumulation)."""
-    optimizer: AnyOptimizer = Field(default_factory=Adam)
+    optimizer: AnyOptimizer = Field(default_factory=Adam, examples=[{"kind": "adamw", "weight_decay": 0.01}])
     """Kind of optimizer and its constants."""
-    schedule: AnySchedule = Field(default_factory=Noam)
+    schedule: AnySchedule = Field(
+        default_factory=Noam, examples=[{"kind": "inverse_sqrt", "lr": 0.0005, "warmup": 4000}]
+    )
     """Learning rate as a function of the update."""
-    warmup: AnyWarmup | None = None
+    warmup: AnyWarmup | None = Field(default=None, examples=[{"kind": "untuned_linear"}])
     """Factor of any schedule without a warm-up of its own, which rises to 1; by default there is none."""
-    r_drop: Annotated[float, Field(gt=0, le=1000)] | None = None
+    r_drop: Annotated[float, Field(gt=0, le=1000)] | None = Field(default=None, examples=[5.0])
     """Factor alpha of R-Drop (Liang et al. 2021): the divergence between two passes with different dropout.
 
     An update takes about twice as long; 5 for translators and 1 for classifiers there. By default there is one pass.
     """
-    initialization: InitializationName | None = None
+    initialization: InitializationName | None = Field(default=None, examples=["gpt2"])
     """Distribution of the initial weights; by default that of the family.
 
     xavier: uniform (Glorot and Bengio 2010); he: uniform, for ReLUs (He et al. 2015); orthogonal (Saxe et al. 2014);
     bert: N(0, 0.02²), truncated; gpt2: N(0, 0.02²), smaller where residual sums are written.
     """
-    distill: Distillation | None = None
+    distill: Distillation | None = Field(default=None, examples=[{"teacher": "runs/big", "weight": 0.5}])
     """Teacher whose probabilities the model learns besides the data; by default there is none."""
     bpe_dropout: Share = 0.0
     """Probability that a merge of the BPE vocabulary is left out (Provilkov et al. 2020), drawn anew in every epoch.
 
     0.1 there. Only training texts are cut that way; validation and use are not.
     """
-    label_smoothing: Share | None = None
+    label_smoothing: Share | None = Field(default=None, examples=[0.1])
     """Probability that is spread over all classes; by default 0.1 for a translator, 0 for other models."""
-    class_weights: Literal["balanced"] | dict[str, PositiveFloat] | None = None
+    class_weights: Literal["balanced"] | dict[str, PositiveFloat] | None = Field(default=None, examples=["balanced"])
     """Weight of each class in the loss; "balanced" is inverse to its frequency. By default all weigh the same."""
-    auxiliary: NonNegativeFloat = 0.0
+    auxiliary: NonNegativeFloat = Field(default=0.0, examples=[0.5])
     """Factor of the language-model loss that a classifier with a language model as its encoder minimises as well.
 
     0.5 in Radford et al. 2018, 3.2.
     """
-    masking: Masking = Field(default_factory=Masking)
+    masking: Masking = Field(default_factory=Masking, examples=[{"share": 0.15}])
     """Tokens that a masked language model predicts."""
-    augmentation: Augmentation = Field(default_factory=Augmentation)
+    augmentation: Augmentation = Field(default_factory=Augmentation, examples=[{"shift": 2, "rotation": 10.0}])
     """Random changes of training images."""
-    layer_decay: Annotated[float, Field(gt=0, le=1)] = 1.0
+    layer_decay: Annotated[float, Field(gt=0, le=1, examples=[0.95])] = 1.0
     """Learning rate of a layer relative to the layer above it."""
-    freeze: Literal["encoder"] | Annotated[int, Field(ge=0)] | None = None
+    freeze: Literal["encoder"] | Annotated[int, Field(ge=0)] | None = Field(default=None, examples=["encoder"])
     """Weights that stay as in `start_from`: the whole encoder, or its embedding and n layers; by default none."""
-    scheduled_sampling: AnyDecay | None = None
+    scheduled_sampling: AnyDecay | None = Field(default=None, examples=[{"kind": "inverse_sigmoid", "span": 3000.0}])
     """Probability that a recurrent decoder is fed the true token, as it decays with the update; by default always."""
-    clip_norm: PositiveFloat | None = None
+    clip_norm: PositiveFloat | None = Field(default=None, examples=[1.0])
     """Maximum norm of the gradient; by default it is not clipped."""
     seed: int = 1
     """Seed of all random choices."""
@@ -176,7 +178,7 @@ class Train(Section):
     """Whether a GPU's updates are captured once as a graph and replayed."""
     deterministic: bool = False
     """Whether only deterministic kernels are used."""
-    threads: Annotated[int, Field(ge=1, le=1024)] | None = None
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = Field(default=None, examples=[4])
     """Number of CPU threads; by default torch's choice."""
     log_every: PositiveInt = 50
     """Number of updates between logged metrics."""
@@ -186,18 +188,20 @@ class Train(Section):
     """Number of last checkpoints to keep, besides those to average."""
     report: bool = True
     """Whether the run writes its curves to report.html in its folder, after validations and at its end."""
-    average: Average | None = None
+    average: Average | None = Field(default=None, examples=[{"last": 5}])
     """Checkpoints whose mean becomes the model if it is better than the best single one; by default none."""
-    moving_average: Annotated[float, Field(gt=0, lt=1)] | None = None
+    moving_average: Annotated[float, Field(gt=0, lt=1)] | None = Field(default=None, examples=[0.999])
     """Decay of a moving average of the weights, which is validated and saved instead of them; by default none.
 
     0.999 averages over some thousand updates (Polyak and Juditsky 1992).
     """
-    instruments: Instruments | None = None
+    instruments: Instruments | None = Field(default=None, examples=[{"every": 100, "at": [1, 10]}])
     """Measurements of every layer at chosen updates, recorded in the run; by default there are none."""
-    start_from: str = ""
+    start_from: str = Field(default="", examples=["runs/general"])
     """Folder of a trained model to start from: its weights and its vocabulary; empty starts from random weights."""
-    validation: Validation = Field(default_factory=Validation)
+    validation: Validation = Field(
+        default_factory=Validation, examples=[{"every": 1000, "metric": "bleu", "patience": 5}]
+    )
     """Evaluation during training."""
 
     @model_validator(mode="after")

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor, nn
 
 from heedful.base.label_schemes import allowed_transitions, scheme_of
-from heedful.config.model.any import AnyEncoder
 from heedful.config.model.attention import AnyPool
 from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
 from heedful.config.model.encoders import (
@@ -20,7 +19,7 @@ from heedful.config.model.encoders import (
     TransformerEncoderTable,
 )
 from heedful.config.model.language import LanguageModelTable
-from heedful.config.model.pooled import ClassifierModel, PooledModel, TextModel
+from heedful.config.model.pooled import AnyEncoder, ClassifierModel, PooledModel, TextModel
 from heedful.data.prepare.letters import LETTERS
 from heedful.models.from_recipe.attention import build_alignment, build_distance, build_distribution
 from heedful.models.from_recipe.initialization import scale_initial_weights

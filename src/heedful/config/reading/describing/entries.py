@@ -1,7 +1,9 @@
 """Every key of a recipe as one entry: where it is, what it must be, its default, its meaning and its tasks."""
 
+import inspect
+import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args, get_origin
@@ -10,8 +12,6 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from heedful.config.corpora.corpus import Corpus
-from heedful.config.reading.describing.examples import COMPANIONS, EXAMPLES, TRAINING_CORPORA
-from heedful.config.reading.describing.meanings import brief_meaning, kind_label, meaning_of
 from heedful.config.reading.outline import (
     MARKS,
     Sections,
@@ -24,13 +24,42 @@ from heedful.config.reading.outline import (
 )
 from heedful.config.reading.toml import toml_value
 from heedful.config.recipe import Recipe
-from heedful.config.section import Section
+from heedful.config.section import Section, flowing, written_meaning
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import TASKS
 
 EXTENDS: Final = (
     "Another recipe whose keys are the defaults of this one: a file next to it, or the name of a shipped recipe."
 )
+
+TRAINING_CORPORA: Final[Mapping[str, str]] = {  # by task, where it is not the example of the key
+    "classify": '{ tsv = "reviews.tsv", label = 1, text = 2 }',
+    "fill": '{ text = "train.txt" }',
+    "generate": '{ text = "train.txt", documents = "file" }',
+    "parse": '{ trees = "train.trees" }',
+}
+COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {  # keys that must be set next to another, and their values
+    "Tabular.part": {"text": '"review"'},
+    "Tabular.sample": {"text": '"review"'},
+    "Tabular.second": {"text": '"review"'},
+    "Tabular.label": {"text": '"review"'},
+    "Tabular.number": {"text": '"review"'},
+    "Tabular.image": {"label": '"animal"'},
+    "Tabular.caption": {"image": '"path"'},
+    "Tabular.question": {"text": '"report"', "answer": '"answer"'},
+    "Tabular.answer": {"text": '"report"', "question": '"question"'},
+    "Tabular.start": {"text": '"report"', "question": '"question"', "answer": '"answer"'},
+    "Tabular.group": {"image": '"path"', "question": '"question"', "answer": '"answer"'},
+    "Builtin.label": {"builtin": '"scenes"'},
+    "Builtin.questions": {"builtin": '"scenes"'},
+    "Builtin.unanswerable": {"builtin": '"reports"'},
+    "Weighting.feature_map": {"alignment": '"kernel"'},
+    "Weighting.score_scale": {"alignment": '"general"'},
+    "Weighting.score_activation": {"alignment": '"deep"'},
+    "Weighting.score_depth": {"alignment": '"deep"'},
+    "Weighting.gate": {"distribution": '"de_attention"'},
+    "TransformerModel.kernel": {"encoder_layer": '"convolution"'},
+}
 
 
 @dataclass(frozen=True)
@@ -93,21 +122,25 @@ class KeyEntry:
     @property
     def meaning(self) -> str:
         """Meaning of the key, in paragraphs."""
-        return meaning_of(self.holder, self.key)
+        if self.key in MARKS:
+            return f"The {self.key} of this table, which decides its other keys."
+        return written_meaning(self.holder, self.key)
 
     @property
     def brief(self) -> str:
         """First paragraph of the meaning."""
-        return brief_meaning(self.holder, self.key)
+        return self.meaning.partition("\n")[0]
 
     @property
     def example(self) -> str:
         """A value as it is written in a recipe: an example where there is one, otherwise a value near the default."""
         if self.path == "data.train" and self.tasks and self.tasks[0] in TRAINING_CORPORA:
             return TRAINING_CORPORA[self.tasks[0]]
-        named = (EXAMPLES.get(f"{base.__name__}.{self.key}") for base in self.holder.__mro__)
-        own = next((text for text in named if text), None)
-        return own or (self.value if self.key in MARKS else toml_value(self._near_default()))
+        bases = [base for base in self.holder.__mro__ if issubclass(base, Section) and self.key in base.model_fields]
+        given = next((each for base in bases if (each := base.model_fields[self.key].examples)), None)
+        if given is not None:
+            return toml_value(given[0])
+        return self.value if self.key in MARKS else toml_value(self._near_default())
 
     def _near_default(self) -> Any:
         """Return another value than the default that its table takes too; the default if there is none."""
@@ -176,6 +209,18 @@ def entries_of(path: str) -> list[KeyEntry]:
 def applies(path: str, rules: TaskRules) -> bool:
     """Whether a key applies to a task: it belongs to all tasks, or to this one."""
     return _is_in(path, rules.all_own_keys) or not any(_is_in(path, other.all_own_keys) for other in TASKS.values())
+
+
+def table_meaning(section: type[Section]) -> str:
+    """Return what a table is: the first paragraph of its class's docstring, with its paper in parentheses."""
+    first = (inspect.getdoc(section) or "").partition("\n\n")[0]
+    return flowing(re.sub(r"   +(\S.*)$", r" (\1)", first))
+
+
+def kind_label(section: type[Section]) -> str:
+    """Return the line that chooses a table's kind, such as `kind = "adam"`; an empty text where there is one kind."""
+    mark = mark_of(section)
+    return f'{mark} = "{kind_of(section)}"' if mark else ""
 
 
 def chosen_by(path: str, table: type[Section]) -> str:

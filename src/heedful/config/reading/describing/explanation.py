@@ -4,8 +4,14 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from heedful.base.errors import UserError, nearest
-from heedful.config.reading.describing.entries import EXTENDS, KeyEntry, all_entries, entries_of
-from heedful.config.reading.describing.meanings import kind_label, table_meaning
+from heedful.config.reading.describing.entries import (
+    EXTENDS,
+    KeyEntry,
+    all_entries,
+    entries_of,
+    kind_label,
+    table_meaning,
+)
 from heedful.config.reading.foreign_words import our_key
 from heedful.config.reading.outline import MARKS, paths_of_key
 from heedful.config.tasks import TASKS

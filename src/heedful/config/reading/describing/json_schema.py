@@ -6,8 +6,7 @@ starts from a model, may leave out what it takes over.
 
 from typing import Any
 
-from heedful.config.reading.describing.entries import EXTENDS, KeyEntry, all_entries
-from heedful.config.reading.describing.meanings import table_meaning
+from heedful.config.reading.describing.entries import EXTENDS, KeyEntry, all_entries, table_meaning
 from heedful.config.reading.outline import is_list, kind_of, mark_of
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section
@@ -45,7 +44,11 @@ def _described(schema: dict[str, Any], table: type[Section]) -> dict[str, Any]:
     properties = {}
     for key, made in schema["properties"].items():
         entry = KeyEntry(key, table, (), ())
-        said = {name: part for name, part in made.items() if name not in ("title", "description", "discriminator")}
+        said = {
+            name: part
+            for name, part in made.items()
+            if name not in ("title", "description", "discriminator", "examples")
+        }
         properties[key] = {**_short_forms(said, entry), "description": entry.meaning.replace("\n", "\n\n")}
         if entry.tables:
             properties[key].pop("default", None)

@@ -5,8 +5,8 @@ import tomllib
 import pytest
 
 from heedful.config.corpora.corpus import Corpus
-from heedful.config.reading.describing.entries import all_entries, applies, entries_of
-from heedful.config.reading.describing.examples import EXAMPLES
+from heedful.config.data import Data, ImageForm
+from heedful.config.reading.describing.entries import COMPANIONS, KeyEntry, all_entries, applies, entries_of
 from heedful.config.reading.outline import MARKS, mark_of
 from heedful.config.reading.toml import toml_value
 from heedful.config.tasks import TASKS
@@ -32,12 +32,23 @@ def test_an_example_of_a_choice_or_a_number_is_not_the_default() -> None:
     assert len(same) < len(plain) / 20, same
 
 
-def test_every_key_without_a_default_has_an_example_and_every_example_has_a_key() -> None:
+def test_every_key_without_a_default_has_an_example_and_every_companion_has_a_key() -> None:
     declared = {f"{base.__name__}.{entry.key}" for entry in ENTRIES for base in entry.holder.__mro__}
-    assert set(EXAMPLES) <= declared
+    assert set(COMPANIONS) <= declared
     for entry in ENTRIES:
-        named = any(f"{base.__name__}.{entry.key}" in EXAMPLES for base in entry.holder.__mro__)
-        assert named or entry.default is not None or entry.key == mark_of(entry.holder), entry
+        assert entry.field.examples or entry.default is not None or entry.key == mark_of(entry.holder), entry
+
+
+class _WithOtherImages(Data):
+    """The table of data with another default of a key."""
+
+    images: ImageForm = ImageForm(height=8)
+
+
+def test_a_key_with_a_new_default_keeps_its_example() -> None:
+    redeclared = KeyEntry("data.images", _WithOtherImages, (), ())
+    assert redeclared.field.examples is None
+    assert redeclared.example == "{ height = 224, width = 224 }"
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.pooled import ClassifierModel
-from heedful.config.reading.describing.meanings import brief_meaning, meaning_of, table_meaning
+from heedful.config.reading.describing.entries import KeyEntry, table_meaning
 from heedful.config.reading.outline import tables_in
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section
@@ -19,6 +19,11 @@ def tables(section: type[Section]) -> Iterator[type[Section]]:
             yield from tables(member)
 
 
+def meaning_of(table: type[Section], key: str) -> str:
+    """The meaning of a key."""
+    return KeyEntry(key, table, (), ()).meaning
+
+
 KEYS = {(table, key) for table in tables(Recipe) for key in table.model_fields}
 
 
@@ -28,7 +33,7 @@ def test_every_key_has_a_meaning_of_whole_sentences_that_fits_on_a_line() -> Non
         meaning = meaning_of(table, key)
         assert meaning[:1].isupper(), (table, key)
         assert all(paragraph.endswith(".") for paragraph in meaning.split("\n")), (table, key)
-        assert len(brief_meaning(table, key)) <= 120, (table, key)
+        assert len(meaning.partition("\n")[0]) <= 120, (table, key)
 
 
 def test_every_table_says_what_it_is() -> None:
