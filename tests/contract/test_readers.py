@@ -32,6 +32,7 @@ from heedful.runs.training_run import train
 from heedful.tasks.classify.objective import OneLabel, SeveralLabels
 from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.fill.objective import MaskedTokens
+from heedful.tasks.shared.pooled.network_outputs import collator_of
 from heedful.training.objectives import Objective
 
 WORDS, CLASSES = 14, 3
@@ -329,7 +330,7 @@ def test_a_classifier_trained_in_two_halves_has_the_bits_of_a_whole_run_and_is_r
     bundle = read_bundle(whole, Classifier)
     bundle.model.eval()
     assert bundle.vocabularies.labels == ("a", "b", "c")
-    made = ClassifyTask().collator(bundle.recipe, 3)
+    made = collator_of(bundle.recipe, 3)
     assert type(made) is type(collator(classifier))
     store = SEVERAL if is_several(classifier) else TEXTS
     judged = ClassifyTask().evaluate_stores(bundle, (store,))

@@ -37,7 +37,12 @@ class LabelledBatch(Movable, Generic[Inputs]):
 
 
 def labels_of(stores: Sequence[TokenStore], indices: Indices, rows: int, classes: int) -> Tensor:
-    """Return the class of each row, or 1 for each of its several `classes`; then IGNORED up to `rows` rows."""
+    """Return the class of each row, or 1 for each of its several `classes`; then IGNORED up to `rows` rows.
+
+    Where stores have numbers, return those.
+    """
+    if "number" in stores[0].streams:
+        return numbers_of(stores, indices, rows)
     if "label" not in stores[0].streams:
         return torch.full((rows,), IGNORED)
     values, lengths = gather(stores, "label", indices)

@@ -117,7 +117,7 @@ def text_rows(
     if kind.running:
         read = partial(read_running_text, corpus, folder, form)
         stream = RunningStream(tokenizer, form, corpus)
-    elif kind.documents and not kind.labels:
+    elif kind.documents and not kind.labels and not further:
         read, stream = (
             partial(read_documents, corpus, folder, form),
             DocumentStream(tokenizer, form, list, kind.letters),
@@ -209,3 +209,11 @@ def sort_labels(found: Collection[str], several: bool = False) -> tuple[str, ...
 def counts_of(stores: Sequence[TokenStore], classes: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Return the number of texts of each class."""
     return sum(np.bincount(store.streams["label"].values, minlength=classes) for store in stores)  # type: ignore[return-value]
+
+
+def listed_classes(prepared: Prepared, called: str) -> str:
+    """Return the number of classes, and the first ten with their numbers of training rows, in words."""
+    labels = prepared.vocabularies.labels
+    counts = counts_of(prepared.train, len(labels))
+    listed = [f"{label} ({count:,})" for label, count in zip(labels, counts, strict=True)]
+    return f"{len(labels)} {called}: " + ", ".join(listed[:10]) + (", ..." if len(listed) > 10 else "")

@@ -10,7 +10,6 @@ from PIL import Image
 from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts, check_whole
 from heedful.base.errors import UserError
 from heedful.base.options import show_options
-from heedful.data.batches.images import ImageQuestionCollator
 from heedful.data.corpora.images import AnyImage, AskedImage, LabelledImage, is_one_image, make_image_question
 from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.image_questions import asked_streams
@@ -30,7 +29,6 @@ from heedful.tasks.shared.loaded_model import EvaluateOptions
 from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.pooled.explaining import explain_output
 from heedful.tasks.shared.pooled.models import IMAGES, PooledImageModel, ReadsImages
-from heedful.tasks.shared.pooled.network_outputs import image_collator
 from heedful.tasks.shared.streaming import answer_stream
 
 
@@ -194,9 +192,6 @@ class ImageAnswerer(AnyClassifier[AnswererNetwork, ImageAnswerEvaluation], Reads
         """Decode images and tokenize the questions about them, as in training."""
         decoded, questions = self._decode([each.image for each in rows]), [each.questions for each in rows]
         return TokenStore(asked_streams(decoded, questions, self.vocabularies["text"], self._form))
-
-    def _collator(self) -> ImageQuestionCollator:
-        return ImageQuestionCollator(image_collator(self._encoder), self.recipe.data.max_length, len(self.answers))
 
     def _counts(self, store: TokenStore) -> Indices:
         return store.lengths("lengths")

@@ -1,17 +1,21 @@
 """Objectives of classifiers: one class or several, of texts and of images; a language model's loss besides it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from heedful.base.errors import UserError, suggestion
 from heedful.base.packed import IGNORED, Packed
 from heedful.data.batches.images import ImageBatch, ImageQuestionBatch
 from heedful.data.batches.texts import TextBatch
+from heedful.data.prepare.prepared import Prepared
+from heedful.data.prepare.texts import counts_of
 from heedful.data.tokenize.tokenizer import PAD
 from heedful.models.networks import Classifier, LanguageEncoder
 from heedful.nn.layers.images.augmentation import Augmentation
@@ -97,6 +101,33 @@ class SeveralLabels(OneLabel):
         )
         likelihood = F.binary_cross_entropy_with_logits(scores_BC.detach(), aims_BC, real_BC, reduction="sum")
         return Sums(loss, likelihood)
+
+
+def class_weights(
+    said: Literal["balanced"] | Mapping[str, float] | None, prepared: Prepared, several: bool, noun: str = "text"
+) -> Tensor | None:
+    """Return the recipe's class weights, by default 1, or balanced ones.
+
+    balanced: n / (C n_c), or with several labels (n - n_c) / n_c
+    """
+    labels = prepared.vocabularies.labels
+    if said is None:
+        return None
+    if said == "balanced":
+        weighted = [*zip(prepared.train, prepared.weights, strict=True)]
+        shown = [weight * counts_of([store], len(labels)) for store, weight in weighted]
+        counts = torch.from_numpy(np.sum(shown, axis=0)).float().clamp(min=1)
+        rows = sum(weight * len(store) for store, weight in weighted)
+        if several:
+            return (rows - counts).clamp(min=1) / counts
+        return rows / (len(labels) * counts)
+    unknown = next((label for label in said if label not in labels), None)
+    if unknown is not None:
+        raise UserError(
+            f"`train.class_weights` names `{unknown}`, but no training {noun} has that label."
+            f"{suggestion(unknown, labels)}"
+        )
+    return torch.tensor([said.get(label, 1.0) for label in labels])
 
 
 def augment_images(augmentation: Augmentation, classes: int) -> Change:

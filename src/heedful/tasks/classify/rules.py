@@ -3,8 +3,6 @@
 from typing import Final
 
 from heedful.config.corpora.roles import SCENES, Roles
-from heedful.config.model.any import AnyModel
-from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
@@ -30,13 +28,6 @@ def _check_texts(recipe: Tables) -> None:
             "`train.auxiliary` is the factor of a language model's loss, which "
             f'`model.encoder.family = "{model.encoder.family}"` does not have: leave it out, or use "language"'
         )
-
-
-def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
-    """Return the classifier with the start's encoder, and with its pooler if it has one and `pooler` is not set."""
-    assert isinstance(said, ClassifierModel), f"{said.family} is not a classifier"
-    assert isinstance(start, BertModel | LanguageModelTable), f"{start.family} is not in `other_starts`"
-    return put_on_encoder(said, start)
 
 
 def _check_images(recipe: Tables) -> None:
@@ -75,7 +66,7 @@ CLASSIFY: Final = TaskRules(
     scores=score_names(METRICS),
     labels=True,
     own_keys=("data.cut", "train.class_weights", "train.auxiliary"),
-    on_encoder_of=_on_encoder_of,
+    on_encoder_of=put_on_encoder,
     other_starts=("bert", "language"),
     line="logistic regression on n-grams",
     test_files="give --source and --target, texts and their labels",

@@ -13,14 +13,12 @@ from heedful.base.errors import UserError
 from heedful.base.packed import Run
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.containers import AlignedFiles
-from heedful.config.model.images import ImageAnswererModel, ImageTransformerTable
+from heedful.config.model.images import ImageTransformerTable
 from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.images import ImageCollator, ImageQuestionCollator
-from heedful.data.batches.texts import AnyTextCollator
 from heedful.data.collate import gather, lengths_of
 from heedful.data.corpora.formats.rows import labels_of
 from heedful.data.corpora.images import AskedImage, LabelledImage, read_asked_images, read_images
@@ -30,13 +28,12 @@ from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.image_questions import prepare_image_questions
 from heedful.data.prepare.images import prepare_images
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.texts import prepare_texts
+from heedful.data.prepare.texts import listed_classes, prepare_texts
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.classification import ClassificationResult, mark_classes
 from heedful.models.bundle import Bundle
 from heedful.nn.layers.images.augmentation import Augmentation
-from heedful.tasks.classify.class_weights import class_weights, listed_classes
 from heedful.tasks.classify.classification import ClassLoss, compare_classes
 from heedful.tasks.classify.image_models import ImageAnswerer, ImageClassifier
 from heedful.tasks.classify.metrics import METRICS
@@ -46,10 +43,10 @@ from heedful.tasks.classify.objective import (
     SeveralLabels,
     WithLanguageLoss,
     augment_images,
+    class_weights,
     move_asked_images,
 )
 from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY, CLASSIFY_IMAGES
-from heedful.tasks.shared.pooled.network_outputs import image_collator, text_collator
 from heedful.tasks.shared.pooled.tasks import PooledTask, PooledTextTask
 
 
@@ -96,7 +93,7 @@ class ClassifyTask(AnyClassifyTask, PooledTextTask):
             documents=model.nested,
             letters=model.reads_letters,
         )
-        say(listed_classes(prepared))
+        say(listed_classes(prepared, self.called))
         return prepared
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel | WithLanguageLoss:
@@ -105,10 +102,6 @@ class ClassifyTask(AnyClassifyTask, PooledTextTask):
         weights = class_weights(recipe.train.class_weights, prepared, several)
         classes = (SeveralLabels if several else OneLabel)(recipe.label_smoothing, weights)
         return WithLanguageLoss(classes, recipe.train.auxiliary) if recipe.train.auxiliary else classes
-
-    def collator(self, recipe: Recipe, classes: int) -> AnyTextCollator:
-        """Return the collator that makes the model's input from the recipe's texts."""
-        return text_collator(model_of(recipe, ClassifierModel), recipe.data, classes if _several(recipe) else 0)
 
     def linear_loss(self, recipe: Recipe) -> ClassLoss:
         """Return the loss of logistic regression."""
@@ -150,7 +143,7 @@ class AnyImageTask(AnyClassifyTask):
                 f"`data.batch_tokens` is {most:,}, but an image in `data.train` has {largest:,} {self.counted}: raise "
                 "it, or resize images by `data.images.height` and `data.images.width`."
             )
-        say(listed_classes(prepared).replace("classes", self.called, 1))
+        say(listed_classes(prepared, self.called))
         return prepared
 
 
@@ -167,10 +160,6 @@ class ClassifyImagesTask(AnyImageTask):
         weights = class_weights(recipe.train.class_weights, prepared, several, noun="image")
         change = augment_images(Augmentation(**recipe.train.augmentation.model_dump()), classes)
         return (SeveralLabels if several else OneLabel)(recipe.label_smoothing, weights, change)
-
-    def collator(self, recipe: Recipe, classes: int) -> ImageCollator:
-        """Return the collator that makes the model's input."""
-        return image_collator(model_of(recipe, ImageClassifierModel).encoder, classes if _several(recipe) else 0)
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if all images have one size."""
@@ -199,11 +188,6 @@ class AnswerImagesTask(AnyImageTask):
         """Make the objective that training minimises."""
         change = move_asked_images(Augmentation(**recipe.train.augmentation.model_dump()))
         return OneLabel(recipe.label_smoothing, change=change)
-
-    def collator(self, recipe: Recipe, classes: int) -> ImageQuestionCollator:
-        """Return the collator that makes the model's input."""
-        images = image_collator(model_of(recipe, ImageAnswererModel).encoder)
-        return ImageQuestionCollator(images, recipe.data.max_length, classes)
 
     def classes(self, stores: Sequence[TokenStore], rows: Indices, known: int) -> list[list[int]]:
         """Return the class of the answer to each question; none for one that training never has."""

@@ -3,7 +3,6 @@
 from typing import Final
 
 from heedful.config.corpora.roles import SCENES, Roles
-from heedful.config.model.any import AnyModel
 from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
@@ -33,12 +32,6 @@ def _refuse_comparisons(recipe: Tables) -> None:
             raise ValueError(f"`train.{key}` compares probabilities, which a regressor does not have: leave it out")
 
 
-def _on_encoder_of(said: AnyModel, start: AnyModel) -> AnyModel:
-    """Return the regressor with the start's encoder, and with its pooler if it has one and `pooler` is not set."""
-    assert isinstance(said, RegressorModel), f"{said.family} is not a regressor"
-    return put_on_encoder(said, start)
-
-
 REGRESS: Final = TaskRules(
     name="regress",
     does="predicts a number for a text",
@@ -52,7 +45,7 @@ REGRESS: Final = TaskRules(
     compared_by=compared_metrics(METRICS),
     scores=score_names(METRICS),
     own_keys=("data.cut",),
-    on_encoder_of=_on_encoder_of,
+    on_encoder_of=put_on_encoder,
     other_starts=("bert", "language"),
     line="ridge regression on n-grams",
     same_keys=("model.loss",),

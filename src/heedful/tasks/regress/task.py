@@ -1,10 +1,7 @@
 """The tasks of regressors: a number for a text, a pair of texts or an image."""
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
 
 import numpy as np
 from torch import Tensor
@@ -15,11 +12,9 @@ from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.labelled import LabelledBatch, numbers_of
+from heedful.data.batches.labelled import numbers_of
 from heedful.data.corpora.images import LabelledImage, read_images
 from heedful.data.corpora.texts import Text, read_texts
-from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.images import image_store
 from heedful.data.prepare.prepared import Preparation, Prepared
@@ -31,34 +26,13 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import Regressor
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.tasks.regress.baseline import ridge_on_pixels
+from heedful.tasks.regress.evaluation import NumberResult
 from heedful.tasks.regress.metrics import METRICS
 from heedful.tasks.regress.model import ImageRegressor, TextRegressor
-from heedful.tasks.regress.numbers import NumberResult
 from heedful.tasks.regress.objective import NumberError
 from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
-from heedful.tasks.shared.pooled.network_outputs import image_collator, text_collator
 from heedful.tasks.shared.pooled.sparse_regression import SquaredLoss
 from heedful.tasks.shared.pooled.tasks import PooledTask, PooledTextTask
-
-
-@dataclass(frozen=True)
-class NumberCollator:
-    """Makes the batches of another collator with the numbers of rows in the place of labels."""
-
-    noun: ClassVar[str] = "row"
-
-    inputs: Collator[Any]
-
-    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> Any:
-        """Return the tokens of some rows."""
-        return self.inputs.costs(stores, indices)
-
-    def batch(
-        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
-    ) -> LabelledBatch[Any]:
-        """Make the batch of these rows."""
-        made: LabelledBatch[Any] = self.inputs.batch(stores, indices, static, multiple)
-        return replace(made, labels=numbers_of(stores, indices, len(made.labels)))
 
 
 class AnyRegressTask(PooledTask):
@@ -84,15 +58,10 @@ class AnyRegressTask(PooledTask):
         mean, deviation = _scale(vocabularies)
         return ((numbers_of(stores, rows, len(rows)) - mean) / deviation)[:, None].float()
 
-    def line(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
-        """Return the numbers that ridge regression predicts for rows of the validation stores, and of what it is."""
-        scores_B1, sample = self.ridge(bundle, prepared, rows)
-        mean, deviation = _scale(bundle.vocabularies)
-        return mean + deviation * scores_B1, sample
-
-    @abstractmethod
-    def ridge(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
-        """Return what ridge regression predicts, as `aims` has it."""
+    def restored(self, vocabularies: Vocabularies, scores_BC: Tensor) -> Tensor:
+        """Return the numbers that are so many deviations from the mean of training."""
+        mean, deviation = _scale(vocabularies)
+        return mean + deviation * scores_BC
 
 
 def _squared(recipe: Recipe) -> bool:
@@ -102,6 +71,15 @@ def _squared(recipe: Recipe) -> bool:
 def _scale(vocabularies: Vocabularies) -> Scale:
     assert vocabularies.scale is not None, "a regressor without a scale"
     return vocabularies.scale
+
+
+def _find_scale(given: Vocabularies | None, rows: Iterable[Text | LabelledImage], say: Callable[[str], None]) -> Scale:
+    """Return the scale of training rows, unless one is given."""
+    scale = given.scale if given is not None else None
+    if scale is None:
+        scale = scale_of([row.number for row in rows if row.number is not None], "`data.train`")
+    say(f"numbers of mean {scale.mean:.4g} and deviation {scale.deviation:.4g}")
+    return scale
 
 
 def scale_of(numbers: Sequence[float], title: str) -> Scale:
@@ -124,34 +102,18 @@ class RegressTask(AnyRegressTask, PooledTextTask):
         model, work = model_of(recipe, RegressorModel), Preparation.of(recipe, say, given)
         data = recipe.data
         tokenizer = work.tokenizer(lambda corpus: texts_of(corpus, recipe))
-        scale = given.scale if given is not None else None
-        if scale is None:
-            numbers = [
-                text.number
-                for corpus in data.train
-                for text in read_texts(corpus, data.folder)
-                if text.number is not None and not text.blank
-            ]
-            scale = scale_of(numbers, "`data.train`")
+        read = (text for corpus in data.train for text in read_texts(corpus, data.folder) if not text.blank)
+        scale = _find_scale(given, read, say)
         kind = TextKind(documents=model.nested, letters=model.reads_letters)
         stream = NumberStream[Text](lambda text: text.number or 0.0)
-        say(f"numbers of mean {scale.mean:.4g} and deviation {scale.deviation:.4g}")
         return work.prepared(
             Vocabularies({"text": tokenizer}, scale=scale),
             lambda corpus, training: text_rows(corpus, data, tokenizer, kind, training=training, further=[stream]),
         )
 
-    def collator(self, recipe: Recipe, classes: int) -> NumberCollator:
-        """Return the collator that makes the model's input from the recipe's texts."""
-        return NumberCollator(text_collator(model_of(recipe, RegressorModel), recipe.data))
-
     def linear_loss(self, recipe: Recipe) -> SquaredLoss:
         """Return the loss of ridge regression."""
         return SquaredLoss()
-
-    def ridge(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
-        """Return what ridge regression on n-grams predicts, as `aims` has it."""
-        return PooledTextTask.line(self, bundle, prepared, rows)
 
     def read_corpus(self, model: TextRegressor, corpus: AnyCorpus, folder: str) -> Iterable[Text]:
         """Read texts with numbers."""
@@ -168,23 +130,15 @@ class RegressImagesTask(AnyRegressTask):
         """Read the data and decode the images; a given scale is kept."""
         model, work, data = model_of(recipe, ImageRegressorModel), Preparation.of(recipe, say, given), recipe.data
         listed = {corpus: [*read_images(corpus, data.folder)] for corpus in (*data.train, *data.valid)}
-        scale = given.scale if given is not None else None
-        if scale is None:
-            numbers = [image.number for corpus in data.train for image in listed[corpus] if image.number is not None]
-            scale = scale_of(numbers, "`data.train`")
+        scale = _find_scale(given, (image for corpus in data.train for image in listed[corpus]), say)
         stream = NumberStream[LabelledImage](lambda image: image.number or 0.0)
-        say(f"numbers of mean {scale.mean:.4g} and deviation {scale.deviation:.4g}")
         return work.prepared(
             Vocabularies({}, scale=scale),
             lambda corpus, training: image_store(work, corpus, listed[corpus], model.encoder.channels, [stream]),
         )
 
-    def collator(self, recipe: Recipe, classes: int) -> NumberCollator:
-        """Return the collator that makes the model's input."""
-        return NumberCollator(image_collator(model_of(recipe, ImageRegressorModel).encoder))
-
-    def ridge(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
-        """Return what ridge regression on pixels predicts, as `aims` has it."""
+    def line(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return what ridge regression on pixels predicts for rows of the validation stores, and of what it is."""
         aims = partial(self.aims, bundle.vocabularies, prepared.train)
         return ridge_on_pixels(prepared.train, prepared.valid, rows, aims)
 

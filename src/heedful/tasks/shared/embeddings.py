@@ -6,7 +6,7 @@ model it is the decoder, whose vector of a token knows the tokens before it alon
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Final, Literal, NamedTuple, Protocol, TypedDict, Unpack, get_args, overload
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 import torch
@@ -19,7 +19,6 @@ from heedful.base.options import Option, show_options
 from heedful.base.packed import Layout, Nested, Packed
 from heedful.config.model.any import text_encoder
 from heedful.config.model.encoders import HierarchicalEncoderTable
-from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, Lengths, layout_of
 from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.texts import AnyTextCollator, TextCollator
@@ -29,7 +28,6 @@ from heedful.data.prepare.documents import document_of, document_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.encoding import encode_running_text
-from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.networks import LanguageEncoder, LanguageModel, reader_of
@@ -52,25 +50,6 @@ class TokenVectors(NamedTuple):
     vectors: Vectors  # tokens x width
 
 
-class HasEncoder(Protocol):
-    """A model whose encoder can be used on its own."""
-
-    @property
-    def recipe(self) -> Recipe:
-        """Recipe, which says how texts are read."""
-        ...
-
-    @property
-    def vocabularies(self) -> Vocabularies:
-        """Vocabularies, among them the tokenizer "text"."""
-        ...
-
-    @property
-    def network(self) -> nn.Module:
-        """Network with an `encoder`."""
-        ...
-
-
 class EmbeddingOptions(TypedDict, total=False):
     """Options of `embed`."""
 
@@ -84,37 +63,6 @@ class EmbeddingOptions(TypedDict, total=False):
     markers: Annotated[
         bool, Option('Whether `<s>` and `</s>` count as tokens, as they do for the pool "first".', False)
     ]
-
-
-@overload
-def embed(
-    model: HasEncoder, texts: str | Iterable[str], of: Literal["text"] = "text", **options: Unpack[EmbeddingOptions]
-) -> Vectors: ...
-@overload
-def embed(
-    model: HasEncoder, texts: str | Iterable[str], of: Literal["tokens"], **options: Unpack[EmbeddingOptions]
-) -> list[TokenVectors]: ...
-def embed(
-    model: HasEncoder,
-    texts: str | Iterable[str],
-    of: Literal["text", "tokens"] = "text",
-    **options: Unpack[EmbeddingOptions],
-) -> Vectors | list[TokenVectors]:
-    """Return one vector per text (texts x width), or with `of="tokens"` the pieces of each text and their vectors.
-
-    Texts are read as in training: one that is longer than `data.max_length` is cut; a blank one has no tokens, and its
-    vector is zero. With a hierarchical encoder, a text's vector is pooled from those of its sentences.
-    """
-    if of not in ("text", "tokens"):
-        raise UserError(f'`of` is "{of}", but must be "text" or "tokens".')
-    unknown = next((name for name in options if name not in EmbeddingOptions.__annotations__), None)
-    if unknown is not None:
-        raise TypeError(f"`{unknown}` is not an option.{suggestion(unknown, list(EmbeddingOptions.__annotations__))}")
-    work = _Embedding(model, **options)
-    found = work.of_texts if of == "text" else work.of_tokens
-    checked = check_texts([texts] if isinstance(texts, str) else texts)
-    TextForm.of(model.recipe.data).check(checked)
-    return found(checked)
 
 
 def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> Packed:
@@ -163,13 +111,24 @@ class Embeds(LoadedModel[NetworkType]):
         Texts are read as in training: one that is longer than `data.max_length` is cut; a blank one has no tokens, and
         its vector is zero. With a hierarchical encoder, a text's vector is pooled from those of its sentences.
         """
-        return embed(self, texts, of, **options)
+        if of not in ("text", "tokens"):
+            raise UserError(f'`of` is "{of}", but must be "text" or "tokens".')
+        declared = list(EmbeddingOptions.__annotations__)
+        unknown = next((name for name in options if name not in declared), None)
+        if unknown is not None:
+            raise TypeError(f"`{unknown}` is not an option.{suggestion(unknown, declared)}")
+        work = _Embedding(self, **options)
+        checked = check_texts([texts] if isinstance(texts, str) else texts)
+        TextForm.of(self.recipe.data).check(checked)
+        return work.of_texts(checked) if of == "text" else work.of_tokens(checked)
 
 
 class _Embedding:
     """One request for vectors."""
 
-    def __init__(self, model: HasEncoder, pool: PoolName = "mean", layer: int = LAST, markers: bool = False) -> None:
+    def __init__(
+        self, model: LoadedModel[Any], pool: PoolName = "mean", layer: int = LAST, markers: bool = False
+    ) -> None:
         if pool not in get_args(PoolName):
             raise UserError(f'`pool` is "{pool}", but must be "mean", "first", "max" or "last".')
         if pool == "first" and _causal(model.network):
@@ -205,9 +164,11 @@ class _Embedding:
         with self._using() as device:
             for rows, text in self._batches(texts):
                 if isinstance(text, Nested):
-                    words, encoder = text.words, _words_encoder(self._encoder)
+                    assert isinstance(self._encoder, HierarchicalEncoder)
+                    words, encoder = text.words, self._encoder.words.encoder
                     places, of_sentences = self._places(words.layout, text.sentences.tokens, before=0)
-                    lengths = _sums(of_sentences, text.sentences)
+                    ends = text.sentences.offsets.numpy()  # of documents
+                    lengths = np.diff(np.concatenate(([0], np.cumsum(of_sentences)))[ends])
                 else:
                     words, encoder = text, self._encoder
                     places, lengths = self._places(words.layout, len(rows), before=1)
@@ -228,7 +189,7 @@ class _Embedding:
     def _using(self) -> Iterator[torch.device]:
         """Put the network into inference mode; yield its device."""
         with torch.inference_mode(), evaluation_mode(self._model.network):
-            yield next(self._model.network.parameters()).device
+            yield self._model.device
 
     def _batches(self, texts: Sequence[str]) -> Iterator[tuple[Indices, Packed | Nested]]:
         """Yield batches of texts of similar lengths with their indices; padding sequences may follow the texts."""
@@ -278,33 +239,18 @@ def _check_layer(encoder: nn.Module | None, layer: int) -> None:
         if layer != LAST:
             raise UserError(f"`layer` is {layer}, but only Transformers have layers to choose from: leave it out.")
         return
-    blocks = len(encoder.blocks)
+    blocks, part = len(encoder.blocks), "encoder" if isinstance(encoder, TransformerEncoder) else "decoder"
     if not -blocks - 1 <= layer <= blocks:
         raise UserError(
-            f"`layer` is {layer}, but the {_part(encoder)} has {blocks} layers: use 0, the embedding, to {blocks}, or "
+            f"`layer` is {layer}, but the {part} has {blocks} layers: use 0, the embedding, to {blocks}, or "
             "-1 for the last."
         )
 
 
-def _part(encoder: nn.Module) -> str:
-    return "encoder" if isinstance(encoder, TransformerEncoder) else "decoder"
-
-
-def _width(model: HasEncoder) -> int:
+def _width(model: LoadedModel[Any]) -> int:
     """Return the width of vectors."""
     if isinstance(model.network, LanguageModel):
         return model.network.output.weight.shape[1]
     table = text_encoder(model.recipe.model)
     assert table is not None, f"{model.recipe.model.family} has no encoder of texts"
     return table.memory_width
-
-
-def _words_encoder(encoder: nn.Module) -> nn.Module:
-    assert isinstance(encoder, HierarchicalEncoder)
-    return encoder.words.encoder
-
-
-def _sums(of_sentences: Lengths, sentences: Layout) -> Lengths:
-    """Sum over the sentences of each document."""
-    ends = sentences.offsets.numpy()
-    return np.diff(np.concatenate(([0], np.cumsum(of_sentences)))[ends])

@@ -1,6 +1,6 @@
 """Rules for the recipes of models that read texts, and of models that read images."""
 
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from heedful.config.corpora.any import SPLITS
 from heedful.config.data import Data
@@ -8,12 +8,11 @@ from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
 from heedful.config.model.images import AnyImageEncoder
 from heedful.config.model.language import LanguageModelTable
-from heedful.config.model.pooled import TextModel
+from heedful.config.model.pooled import ClassifierModel, RegressorModel, TextModel
 from heedful.config.section import merge_tables
 from heedful.config.tables import Tables
 from heedful.config.tokenizer import ByteBpe
 
-Model = TypeVar("Model", bound=TextModel)
 _OF_TEXTS: Final = ("max_length", "max_line", "max_ratio", "nfc", "lowercase", "tokenized")  # keys of [data]
 
 
@@ -109,8 +108,9 @@ def refuse_text_keys(recipe: Tables, learner: str, encoder: AnyImageEncoder) -> 
     check_patches(encoder, data)
 
 
-def put_on_encoder(said: Model, start: AnyModel) -> Model:
+def put_on_encoder(said: AnyModel, start: AnyModel) -> AnyModel:
     """Return a model with the start's encoder, and with its pooler if it has one and `pooler` is not set."""
+    assert isinstance(said, ClassifierModel | RegressorModel), f"{said.family} does not pool texts"
     assert isinstance(start, BertModel | LanguageModelTable), f"{start.family} is not in `other_starts`"
     update: dict[str, Any] = {
         "encoder": merge_tables(start, said.encoder if "encoder" in said.model_fields_set else None)

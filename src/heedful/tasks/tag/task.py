@@ -20,7 +20,7 @@ from heedful.data.corpora.tagged import TaggedText, read_tagged
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import spread
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.texts import counts_of
+from heedful.data.prepare.texts import listed_classes
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.rows import validation_scores
@@ -50,7 +50,7 @@ class TagTask(Task):
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary and given labels are kept."""
         prepared = prepare_tagged(recipe, say, given)
-        say(f"{len(prepared.vocabularies.labels)} labels: {_listed(prepared)}")
+        say(listed_classes(prepared, "labels"))
         return prepared
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> WordLabels | LabelSequences:
@@ -106,10 +106,3 @@ class TagTask(Task):
     def read_corpus(self, model: Tagger, corpus: AnyCorpus, folder: str) -> Iterable[TaggedText]:
         """Read sentences with labels."""
         return read_tagged(corpus, folder)
-
-
-def _listed(prepared: Prepared) -> str:
-    """List the first ten labels and their numbers of training words."""
-    counts = counts_of(prepared.train, len(prepared.vocabularies.labels))
-    listed = [f"{label} ({count:,})" for label, count in zip(prepared.vocabularies.labels, counts, strict=True)]
-    return ", ".join(listed[:10]) + (", ..." if len(listed) > 10 else "")

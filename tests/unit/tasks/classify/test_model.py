@@ -30,7 +30,6 @@ from heedful.data.corpora.texts import Text
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.tasks.classify.model import Classification, TextClassifier, load_classifier
 from heedful.tasks.fill.model import MaskFiller
-from heedful.tasks.shared.embeddings import embed
 from heedful.tasks.translate.model import Translator
 
 BEGIN, END, LONGEST = 1, 2, 24
@@ -235,10 +234,8 @@ def test_a_stream_is_answered_in_chunks_and_up_to_its_error() -> None:
 # --- vectors and weights ----------------------------------------------------------------------------------------------
 
 
-def test_an_encoders_vectors_are_those_of_embed() -> None:
-    classifier, texts = made(), reviews()
-    assert np.array_equal(classifier.embed(texts), embed(classifier, texts))
-    ((pieces, vectors),) = classifier.embed("great film", of="tokens")
+def test_tokens_of_a_text_have_vectors() -> None:
+    ((pieces, vectors),) = made().embed("great film", of="tokens")
     assert pieces == ["great", "film"]
     assert vectors.shape == (2, 16)
 

@@ -26,7 +26,7 @@ from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import Classifier
 from heedful.tasks.classify.objective import OneLabel, SeveralLabels
 from heedful.tasks.classify.task import ClassifyTask
-from heedful.tasks.shared.pooled.network_outputs import outputs_of_rows
+from heedful.tasks.shared.pooled.network_outputs import collator_of, outputs_of_rows
 from heedful.tasks.shared.validation import Asked
 
 TINY = {"family": "transformer", "width": 8, "heads": 2, "layers": 1, "inner": 8}
@@ -113,7 +113,7 @@ def test_a_vocabulary_and_classes_that_are_given_are_kept(tmp_path: Path, tokeni
     ],
 )
 def test_texts_are_read_as_the_recipe_says(options: dict[str, Any], expected: object) -> None:
-    assert TASK.collator(recipe(**options), classes=3) == expected
+    assert collator_of(recipe(**options), classes=3) == expected
 
 
 def test_batches_keep_to_the_budget_and_to_a_number_of_texts(tokenizer: Tokenizer) -> None:
@@ -249,7 +249,7 @@ def test_a_weight_of_no_class_is_refused(tokenizer: Tokenizer) -> None:
 
 
 def scores_of(made: Bundle[Classifier], stores: Sequence[TokenStore], rows: Indices) -> Tensor:
-    collator = TASK.collator(made.recipe, len(made.vocabularies.labels))
+    collator = collator_of(made.recipe, len(made.vocabularies.labels))
     return outputs_of_rows(made.model, collator, stores, rows, made.recipe.data.batch_tokens)
 
 

@@ -27,7 +27,7 @@ from heedful.models.networks import LanguageEncoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.tasks.classify.model import TextClassifier
 from heedful.tasks.fill.model import MaskFiller
-from heedful.tasks.shared.embeddings import HasEncoder, embed
+from heedful.tasks.shared.embeddings import Embeds
 
 TEXTS = [
     "the cat sat .",
@@ -69,20 +69,20 @@ def classifier(encoder: dict[str, Any], lowercase: bool = False, max_length: int
     return TextClassifier(Bundle(recipe, Vocabularies({"text": tokenizer}, ("no", "yes")), network))
 
 
-def any_reader(name: str) -> HasEncoder:
+def any_reader(name: str) -> Embeds[Any]:
     return MaskFiller(masked_bundle()) if name == "masked" else classifier(ENCODERS[name])
 
 
 all_readers = pytest.mark.parametrize("name", ["masked", *ENCODERS])
 
 
-def encoder_of(model: HasEncoder) -> torch.nn.Module:
+def encoder_of(model: Embeds[Any]) -> torch.nn.Module:
     encoder = model.network.encoder
     assert isinstance(encoder, torch.nn.Module)
     return encoder
 
 
-def states(model: HasEncoder, text: str) -> NDArray[np.float32]:
+def states(model: Embeds[Any], text: str) -> NDArray[np.float32]:
     """Of one text alone, markers included."""
     ids = [BEGIN, *model.vocabularies["text"].encode(text), END]
     encoded: NDArray[np.float32] = evaluated(model, encoder_of(model), Packed.of([ids])).numpy()
@@ -90,7 +90,7 @@ def states(model: HasEncoder, text: str) -> NDArray[np.float32]:
 
 
 @torch.no_grad()
-def evaluated(model: HasEncoder, encoder: torch.nn.Module, text: Packed | Nested) -> torch.Tensor:
+def evaluated(model: Embeds[Any], encoder: torch.nn.Module, text: Packed | Nested) -> torch.Tensor:
     model.network.eval()
     values: torch.Tensor = encoder(text).values
     model.network.train()
@@ -117,7 +117,7 @@ def test_vectors_of_texts_are_those_of_each_text_alone(
         "max": lambda x: x[inner].max(axis=0),
         "first": lambda x: x[0],
     }
-    found = embed(model, TEXTS, pool=pool, markers=markers)
+    found = model.embed(TEXTS, pool=pool, markers=markers)
     assert found.dtype == np.float32
     assert_close(found, [of_pool[pool](states(model, text)) for text in TEXTS])
     assert model.network.training  # as it was
@@ -125,15 +125,15 @@ def test_vectors_of_texts_are_those_of_each_text_alone(
 
 def test_the_mean_without_markers_is_the_default() -> None:
     model = any_reader("masked")
-    assert np.array_equal(embed(model, TEXTS), embed(model, TEXTS, "text", pool="mean", layer=-1, markers=False))
+    assert np.array_equal(model.embed(TEXTS), model.embed(TEXTS, "text", pool="mean", layer=-1, markers=False))
 
 
 def test_one_text_and_none_are_rows_too() -> None:
     model = any_reader("gru")
-    assert_close(embed(model, TEXTS[0]), embed(model, [TEXTS[0]]))
-    assert embed(model, TEXTS[0]).shape == (1, 16)
-    assert embed(model, []).shape == (0, 16)
-    assert embed(model, [], of="tokens") == []
+    assert_close(model.embed(TEXTS[0]), model.embed([TEXTS[0]]))
+    assert model.embed(TEXTS[0]).shape == (1, 16)
+    assert model.embed([]).shape == (0, 16)
+    assert model.embed([], of="tokens") == []
 
 
 @all_readers
@@ -144,11 +144,11 @@ def test_a_blank_text_is_zeros_and_has_no_tokens(
 ) -> None:
     model = any_reader(name)
     for texts in (["", "the cat", " \t"], ["", " "]):
-        found = embed(model, texts, pool=pool, markers=markers)
+        found = model.embed(texts, pool=pool, markers=markers)
         assert not found[[0, -1]].any()
         assert len(texts) == 2 or found[1].any()
     assert found.shape == (2, 16 if name != "lstm one way" else 12)
-    first, _, last = embed(model, ["", "the cat", " "], of="tokens")
+    first, _, last = model.embed(["", "the cat", " "], of="tokens")
     assert first.pieces == last.pieces == []
     assert first.vectors.shape == (0, found.shape[1])
 
@@ -159,16 +159,15 @@ def test_white_space_alone_is_blank_even_where_spaces_are_pieces() -> None:
     assert filler.embed(["  "], of="tokens")[0].pieces == []
 
 
-def test_a_masked_model_embeds_by_a_method_too() -> None:
+def test_a_masked_model_embeds_tokens() -> None:
     filler = MaskFiller(masked_bundle())
-    assert np.array_equal(filler.embed(TEXTS, pool="max"), embed(filler, TEXTS, pool="max"))
     assert filler.embed("the cat", of="tokens")[0].pieces == ["the", "cat"]
 
 
 def test_texts_are_given_their_form_and_cut_as_in_training() -> None:
     model = classifier(TRANSFORMER, lowercase=True, max_length=7)
-    assert_close(embed(model, ["THE Cat"]), embed(model, ["the cat"]))
-    long, short = embed(model, ["the cat sat on the mat dog", "the cat sat mat dog"], of="tokens")  # cut in the middle
+    assert_close(model.embed(["THE Cat"]), model.embed(["the cat"]))
+    long, short = model.embed(["the cat sat on the mat dog", "the cat sat mat dog"], of="tokens")  # cut in the middle
     assert long.pieces == short.pieces == ["the", "cat", "sat", "mat", "dog"]
     assert_close(long.vectors, short.vectors)
 
@@ -180,11 +179,11 @@ def test_texts_are_given_their_form_and_cut_as_in_training() -> None:
 def test_vectors_of_tokens_are_those_of_each_text_alone(name: str) -> None:
     model = any_reader(name)
     tokenizer = model.vocabularies["text"]
-    for text, (pieces, vectors) in zip(TEXTS, embed(model, TEXTS, of="tokens"), strict=True):
+    for text, (pieces, vectors) in zip(TEXTS, model.embed(TEXTS, of="tokens"), strict=True):
         assert pieces == tokenizer.pieces(tokenizer.encode(text))
         assert vectors.dtype == np.float32
         assert_close(vectors, states(model, text)[1:-1])
-    marked = embed(model, TEXTS[0], of="tokens", markers=True)[0]
+    marked = model.embed(TEXTS[0], of="tokens", markers=True)[0]
     assert marked.pieces == ["<s>", "the", "cat", "sat", ".", "</s>"]
     assert_close(marked.vectors, states(model, TEXTS[0]))
 
@@ -207,16 +206,16 @@ def test_a_layer_is_what_a_block_puts_out(name: str) -> None:
     expected = [*(state.numpy() for state in seen[:-1]), last]  # with the norm at the end
     for layer in range(blocks + 1):
         for number in (layer, layer - blocks - 1):
-            (found,) = embed(model, TEXTS[1], of="tokens", markers=True, layer=number)
+            (found,) = model.embed(TEXTS[1], of="tokens", markers=True, layer=number)
             assert_close(found.vectors, expected[layer])
     assert not np.allclose(expected[-1], expected[-2], atol=1e-3)
-    assert_close(embed(model, TEXTS[1], layer=1), [expected[1][1:-1].mean(axis=0)])
+    assert_close(model.embed(TEXTS[1], layer=1), [expected[1][1:-1].mean(axis=0)])
 
 
 # --- documents --------------------------------------------------------------------------------------------------------
 
 
-def nested(model: HasEncoder, text: str) -> Nested:
+def nested(model: Embeds[Any], text: str) -> Nested:
     """Sentences of four words at most, each with its end marker."""
     sentences = [model.vocabularies["text"].encode(sentence) for sentence in split_sentences(text)]
     parts = [sentence[begin : begin + 4] for sentence in sentences for begin in range(0, len(sentence), 4)]
@@ -227,7 +226,7 @@ def test_a_documents_vector_is_made_of_its_sentences() -> None:
     model = classifier(HIERARCHICAL)
     texts = [*TEXTS, "", "dog . cat"]
     for pool in ("mean", "max", "first"):
-        found = embed(model, texts, pool=pool)
+        found = model.embed(texts, pool=pool)
         assert found.shape == (len(texts), 10)
         for text, vector in zip(texts, found, strict=True):
             sentences = evaluated(model, encoder_of(model), nested(model, text)).numpy()
@@ -241,7 +240,7 @@ def test_a_documents_tokens_are_those_of_its_sentences() -> None:
     assert isinstance(encoder, HierarchicalEncoder)
     texts = [*TEXTS, "", "dog . cat"]
     for text, (pieces, vectors), (marked, all_vectors) in zip(
-        texts, embed(model, texts, of="tokens"), embed(model, texts, of="tokens", markers=True), strict=True
+        texts, model.embed(texts, of="tokens"), model.embed(texts, of="tokens", markers=True), strict=True
     ):
         document = nested(model, text).words
         expected = evaluated(model, encoder.words.encoder, document).numpy() if text else np.zeros((0, 12), np.float32)
@@ -255,9 +254,9 @@ def test_a_documents_tokens_are_those_of_its_sentences() -> None:
 # --- mistakes ---------------------------------------------------------------------------------------------------------
 
 
-def refusal(model: HasEncoder, **options: object) -> str:
+def refusal(model: Embeds[Any], **options: object) -> str:
     with pytest.raises(UserError) as caught:
-        embed(model, ["the cat"], **options)  # type: ignore[call-overload]
+        model.embed(["the cat"], **options)  # type: ignore[call-overload]
     return str(caught.value)
 
 
@@ -285,9 +284,9 @@ def test_vectors_of_a_classifier_on_a_language_model_are_its_states_after_any_la
     model.network.eval()
     text = Packed.of([[BEGIN, *model.vocabularies["text"].encode(TEXTS[0]), END]])
     with torch.no_grad():
-        (found,) = embed(model, [TEXTS[0]], of="tokens", markers=True)
+        (found,) = model.embed([TEXTS[0]], of="tokens", markers=True)
         np.testing.assert_allclose(found.vectors, model.network.encoder(text).values.numpy(), rtol=1e-4, atol=1e-5)
-        (below,) = embed(model, [TEXTS[0]], of="tokens", markers=True, layer=0)
+        (below,) = model.embed([TEXTS[0]], of="tokens", markers=True, layer=0)
     assert found.pieces[-1] == "</s>"
     assert isinstance(model.network.encoder, LanguageEncoder)
     extract = model.network.encoder.markers[1].detach().numpy()
@@ -296,6 +295,6 @@ def test_vectors_of_a_classifier_on_a_language_model_are_its_states_after_any_la
 
 def test_the_first_vector_of_a_language_model_as_an_encoder_says_nothing() -> None:
     with pytest.raises(UserError, match=r'^`pool` is "first", but the'):
-        embed(classifier(GPT), ["a"], pool="first")
+        classifier(GPT).embed(["a"], pool="first")
     with pytest.raises(UserError, match=r"^`layer` is 4, but the decoder has 3 layers"):
-        embed(classifier(GPT), ["a"], layer=4)
+        classifier(GPT).embed(["a"], layer=4)

@@ -35,7 +35,7 @@ from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.loaded_model import Evaluates, Found, LoadedModel
 from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.pooled.explaining import Output, explain_image, explain_text
-from heedful.tasks.shared.pooled.network_outputs import image_collator, outputs_of_rows, text_collator
+from heedful.tasks.shared.pooled.network_outputs import collator_of, outputs_of_rows
 from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks, empty_answer
 
 Prediction = TypeVar("Prediction")
@@ -55,10 +55,6 @@ class PooledModel(Evaluates[NetworkType, Found], Generic[NetworkType, Found, Pre
         """Make a store of rows, as in training."""
 
     @abstractmethod
-    def _collator(self) -> Collator[Any]:
-        """Return what makes batches of a store."""
-
-    @abstractmethod
     def _predictions(self, outputs_BC: Tensor, /) -> list[Prediction]:
         """Return what the network's outputs mean."""
 
@@ -73,6 +69,10 @@ class PooledModel(Evaluates[NetworkType, Found], Generic[NetworkType, Found, Pre
     @abstractmethod
     def _evaluation(self, rows: Sequence[Any], true: Sequence[Any], outputs_BC: Tensor, **facts: Any) -> Found:
         """Compare the network's outputs for rows with what is true of them."""
+
+    def _collator(self) -> Collator[Any]:
+        """Return what makes batches of a store."""
+        return collator_of(self.recipe, len(self.vocabularies.labels))
 
     def _inputs(self, row: Any) -> Any:
         """Return one row as the network reads it."""
@@ -189,9 +189,6 @@ class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[Networ
             streams["second"] = tokenizer.encode_batch([text.second or "" for text in rows])
         return TokenStore.of(**streams)
 
-    def _collator(self) -> Collator[Any]:
-        return text_collator(self._table, self.recipe.data)
-
     def _predict(
         self, texts: str | Iterable[str], seconds: str | Iterable[str] | None
     ) -> Prediction | list[Prediction]:
@@ -301,9 +298,6 @@ class PooledImageModel(ReadsImages[NetworkType], PooledModel[NetworkType, Found,
     def store(self, rows: Sequence[LabelledImage]) -> TokenStore:
         """Decode images as in training."""
         return TokenStore(image_streams(self._decode(rows)))
-
-    def _collator(self) -> Collator[Any]:
-        return image_collator(self._encoder)
 
     @abstractmethod
     def _known(self, said: Any, where: str) -> dict[str, Any]:

@@ -7,33 +7,34 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.config.data import Data
 from heedful.config.model.encoders import HierarchicalEncoderTable
-from heedful.config.model.images import AnyImageEncoder
-from heedful.config.model.pooled import TextModel
+from heedful.config.model.images import ImageAnswererModel
+from heedful.config.model.pooled import ImageModel, TextModel
+from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.documents import DocumentCollator
-from heedful.data.batches.images import ImageCollator
-from heedful.data.batches.texts import AnyTextCollator, PairedTextCollator, TextCollator
+from heedful.data.batches.images import ImageCollator, ImageQuestionCollator
+from heedful.data.batches.texts import PairedTextCollator, TextCollator
 from heedful.data.collate import places_of
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.token_store import TokenStore
 
 
-def text_collator(model: TextModel, data: Data, classes: int = 0) -> AnyTextCollator:
-    """Return the collator of a model's texts, pairs or documents; `classes` is 0 where each has one class."""
-    if isinstance(model.encoder, HierarchicalEncoderTable):
-        letters = model.encoder.letters is not None
-        return DocumentCollator(data.max_length, model.encoder.max_sentence, data.cut, classes, letters)
-    if model.joins_after_reading:
-        return PairedTextCollator(data.max_length, data.cut, classes)
-    return TextCollator(data.max_length, data.cut, data.paired, classes)
-
-
-def image_collator(encoder: AnyImageEncoder, classes: int = 0) -> ImageCollator:
-    """Return the collator of a model's images; `classes` is 0 where each has one class."""
-    return ImageCollator(encoder.patch, encoder.class_token, classes)
+def collator_of(recipe: Recipe, classes: int) -> Collator[Any]:
+    """Return the collator of a model's texts, pairs, documents, images or questions; `classes` is how many it knows."""
+    table, data = recipe.model, recipe.data
+    several = classes if getattr(table, "labels", "one") == "several" else 0
+    if isinstance(table, ImageModel | ImageAnswererModel):
+        images = ImageCollator(table.encoder.patch, table.encoder.class_token, several)
+        return images if isinstance(table, ImageModel) else ImageQuestionCollator(images, data.max_length, classes)
+    assert isinstance(table, TextModel), f"{table.family} has several outputs for a text"
+    if isinstance(table.encoder, HierarchicalEncoderTable):
+        letters = table.encoder.letters is not None
+        return DocumentCollator(data.max_length, table.encoder.max_sentence, data.cut, several, letters)
+    if table.joins_after_reading:
+        return PairedTextCollator(data.max_length, data.cut, several)
+    return TextCollator(data.max_length, data.cut, data.paired, several)
 
 
 @torch.inference_mode()

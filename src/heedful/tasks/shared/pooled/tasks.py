@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from heedful.config.model.pooled import TextModel
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import StaticShape
-from heedful.data.epochs.loader import Collator, RowFeed
+from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Indices, spread
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
@@ -22,7 +22,7 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import PooledNetwork
 from heedful.nn.layers.ngrams import NgramBag
 from heedful.tasks.shared.pooled.first_weights import set_first_weights
-from heedful.tasks.shared.pooled.network_outputs import outputs_of_rows
+from heedful.tasks.shared.pooled.network_outputs import collator_of, outputs_of_rows
 from heedful.tasks.shared.pooled.ngrams import fit_stores, ngrams_of_rows
 from heedful.tasks.shared.pooled.sparse_regression import Loss
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, pooled_shape
@@ -37,10 +37,6 @@ class PooledTask(Task):
     _line: tuple[Any, Mapping[str, float]] | None = None  # the training stores, and the scores of their line to beat
 
     @abstractmethod
-    def collator(self, recipe: Recipe, classes: int) -> Collator[Any]:
-        """Return the collator that makes the model's input; `classes` is the number of all classes."""
-
-    @abstractmethod
     def compare(self, bundle: Bundle[Any], outputs_BC: Tensor, stores: Sequence[TokenStore], rows: Indices) -> Any:
         """Return the network's outputs for rows of stores next to what is true of them."""
 
@@ -50,7 +46,7 @@ class PooledTask(Task):
 
     def feed(self, recipe: Recipe, prepared: Prepared) -> RowFeed[Any]:
         """Make the training batches. Which rows share a batch does not depend on the device."""
-        collator = self.collator(recipe, len(prepared.vocabularies.labels))
+        collator = collator_of(recipe, len(prepared.vocabularies.labels))
         return RowFeed.of(recipe, prepared, collator, None if self.rules.images else SHORTEST_TEXT)
 
     def validate(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Validated:
@@ -70,7 +66,7 @@ class PooledTask(Task):
         """
         rows = _asked_rows(stores, asked)
         counts, tokens = self.counts(stores, rows), bundle.recipe.data.batch_tokens
-        collator = self.collator(bundle.recipe, len(bundle.vocabularies.labels))
+        collator = collator_of(bundle.recipe, len(bundle.vocabularies.labels))
         with asked.show("validating", len(rows) if counts is None else int(counts.sum())) as advance:
             outputs_BC = outputs_of_rows(bundle.model, collator, stores, rows, tokens, counts, advance)
         return self.compare(bundle, outputs_BC, stores, rows)
@@ -85,7 +81,8 @@ class PooledTask(Task):
         if self._line is None or self._line[0] is not prepared.train:
             began, rows = time.perf_counter(), _asked_rows(prepared.valid, asked)
             with torch.inference_mode(False):
-                outputs_BC, sample = self.line(bundle, prepared, rows)
+                scores_BC, sample = self.line(bundle, prepared, rows)
+            outputs_BC = self.restored(bundle.vocabularies, scores_BC)
             scores = validation_scores(self.metrics, self.compare(bundle, outputs_BC, prepared.valid, rows))
             names = [name for name in dict.fromkeys((asked.metric, usual)) if name in scores]
             named = ", ".join(f"{name} {scores[name]:.4g}" for name in names)
@@ -96,6 +93,10 @@ class PooledTask(Task):
     def line(self, bundle: Bundle[Any], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
         """Return what the line to beat predicts for rows of the validation stores, and of what it was fitted."""
         raise NotImplementedError
+
+    def restored(self, vocabularies: Vocabularies, scores_BC: Tensor) -> Tensor:
+        """Return what a network would put out in the place of the scores of a linear model."""
+        return scores_BC
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""
@@ -120,7 +121,7 @@ class PooledTextTask(PooledTask):
         """Begin a bag of n-grams with rarities and the solution of a regression, if the recipe sets that."""
         encoder, found = getattr(network, "encoder", None), prepared.vocabularies
         if isinstance(network, PooledNetwork) and isinstance(encoder, NgramBag) and encoder.weights is not None:
-            collator, train = self.collator(recipe, len(found.labels)), prepared.train
+            collator, train = collator_of(recipe, len(found.labels)), prepared.train
             loss = self.linear_loss(recipe)
             set_first_weights(network, encoder, collator, train, loss, lambda rows: self.aims(found, train, rows))
 
