@@ -7,13 +7,14 @@ class. In code, `said` marks the predicted classes.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from heedful.base.columns import align_columns, one_column
 from heedful.metrics.rows import ItemCounts, ItemValues
 from heedful.metrics.scores import macro_f1_of_sums
 
@@ -118,10 +119,25 @@ class ClassificationResult:
         """The label, precision, recall, F1 and number of texts of each class."""
         return zip(self.labels, self.precision, self.recall, self.f1, self.true.sum(axis=0), strict=True)
 
+    def facts_by_class(self, noun: str) -> list[dict[str, object]]:
+        """Return what JSON has of each class; `noun` is what has classes."""
+        return [
+            {"label": label, "precision": precision, "recall": recall, "f1": f1, noun: int(count)}
+            for label, precision, recall, f1, count in self.by_class()
+        ]
+
     @property
     def confusion(self) -> Counts:
         """The number of texts of each true class (rows) and predicted class (columns); for texts with one class."""
         return self.true.astype(np.int64).T @ self.said.astype(np.int64)
+
+
+def score_table(kind: str, rows: Iterable[tuple[str, float, float, float, int]], noun: str) -> list[str]:
+    """Format the precision, recall, F1 and number of each class, or of another kind, one line for each."""
+    shown = [
+        [one_column(name), *(f"{100 * share:.2f}%" for share in shares), f"{count:,}"] for name, *shares, count in rows
+    ]
+    return align_columns([[kind, "precision", "recall", "F1", noun], *shown])
 
 
 def wilson_interval(right: int, count: int) -> tuple[float, float]:

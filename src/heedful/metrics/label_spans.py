@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from heedful.base.label_schemes import OUTSIDE, mark_spans, split_label
+from heedful.base.label_schemes import OUTSIDE, split_label
 
 
 class Span(NamedTuple):
@@ -75,26 +75,6 @@ class LabelResult:
             raise ValueError("predicted and true labels must be those of the same words")
 
     @property
-    def words(self) -> int:
-        """The number of words."""
-        return sum(map(len, self.true))
-
-    @cached_property
-    def right_words(self) -> int:
-        """The number of words whose predicted label is the true one."""
-        return sum(said == true for said, true in self._words())
-
-    @property
-    def accuracy(self) -> float:
-        """The fraction of words whose predicted label is the true one; 0 if there are no words."""
-        return self.right_words / self.words if self.words else 0.0
-
-    @cached_property
-    def marks_spans(self) -> bool:
-        """Whether the labels mark spans, as BIO and BIOES do."""
-        return mark_spans({label for pair in self._words() for label in pair})
-
-    @property
     def spans(self) -> SpanCounts:
         """The counts over the spans of all types: their precision, recall and F1 are the micro averages."""
         counts = self.by_type.values()
@@ -116,16 +96,7 @@ class LabelResult:
         """Return the counts over the spans of each sentence."""
         return [SpanCounts(len(found & wanted), len(found), len(wanted)) for found, wanted in self._spans()]
 
-    @property
-    def macro_f1(self) -> float:
-        """The mean F1 over the types of spans; 0 if there are none."""
-        return sum(one.f1 for one in self.by_type.values()) / len(self.by_type) if self.by_type else 0.0
-
     def _spans(self) -> Iterator[tuple[set[Span], set[Span]]]:
         """Yield the predicted and the true spans of each sentence."""
         for labels, truth in zip(self.predicted, self.true, strict=True):
             yield set(spans_of(labels)), set(spans_of(truth))
-
-    def _words(self) -> Iterator[tuple[str, str]]:
-        for labels, truth in zip(self.predicted, self.true, strict=True):
-            yield from zip(labels, truth, strict=True)

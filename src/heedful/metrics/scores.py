@@ -94,11 +94,6 @@ def item_scores_of(rows: Rows, result: Any) -> tuple[ItemScore, ...]:
     return tuple(found)
 
 
-def mean_score(name: str, label: str, signature: str, values: Callable[[], Sequence[float]]) -> ItemScore:
-    """Return the mean of a value of each item, in percent."""
-    return ItemScore(name, label, signature, percent_of_sums, lambda: _counts_of_mean(values()))
-
-
 def _counts_of_mean(values: Sequence[float]) -> Floats:
     found = np.array(values, dtype=np.float64)
     return np.stack([found, np.ones_like(found)], axis=1)

@@ -11,7 +11,7 @@ from tests.unit.lab.test_compare_models import MAKERS
 import heedful
 from heedful.lab.evaluate_run import evaluate_run, report_items
 from heedful.metrics.language.perplexity import Likelihood
-from heedful.metrics.scores import ItemScore, ItemScores, mean_score, percent_of_sums
+from heedful.metrics.scores import ItemScore, ItemScores, percent_of_sums
 from heedful.metrics.summed_metrics import TextScoring, score_texts
 from heedful.tasks.caption.evaluation import CaptionEvaluation
 
@@ -49,7 +49,8 @@ def test_items_with_nothing_to_score_are_left_out_and_a_lower_score_may_be_bette
 
 def test_a_score_finer_than_right_or_wrong_orders_items() -> None:
     items = items_of(100, 0)
-    exact, f1 = (mean_score(name, name, "", lambda: [1, 0]) for name in ("exact_match", "f1"))
+    counts = np.array([[1.0, 1.0], [0.0, 1.0]])
+    exact, f1 = (ItemScore(name, name, "", percent_of_sums, lambda: counts) for name in ("exact_match", "f1"))
     both = ItemScores(items.unit, items.items, [exact, f1], items.shown)
     assert report_items(both).score == "f1"
     assert report_items(both).lengths == []

@@ -14,7 +14,7 @@ from heedful.base.errors import Stopped
 from heedful.runs import run as running
 from heedful.runs.dry_run import dry_run
 from heedful.runs.training_run import train
-from heedful.tasks.shared.validation import Validator
+from heedful.tasks.shared.task import Validator
 from heedful.tasks.translate.model import Translator
 from heedful.training.trainer import StepMetrics
 

@@ -31,14 +31,19 @@ class Answer:
     no_answer: float | None  # probability that the text has no answer; None for a model that always answers
 
 
-class AnswerOptions(TypedDict, total=False):
-    """Options of `answer`."""
+class ChoiceOptions(TypedDict, total=False):
+    """Options that decide which answer is chosen."""
 
     max_answer: Annotated[int, Option("Maximum tokens of an answer.", MAX_ANSWER)]
     threshold: Annotated[
         float,
         Option("How much greater log P(no answer) must be than that of the best answer to give none.", 0.0),
     ]
+
+
+class AnswerOptions(ChoiceOptions, total=False):
+    """Options of `answer`."""
+
     n_best: Annotated[int, Option("Number of spans to return, most likely first.", 1)]
 
 

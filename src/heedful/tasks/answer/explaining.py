@@ -17,9 +17,8 @@ from heedful.models.networks import SpanReader
 from heedful.nn.decoding.spans import log_ends
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.answer.answer import Answer
-from heedful.tasks.answer.data import window_streams
+from heedful.tasks.answer.data import PiecedQuestion, window_streams
 from heedful.tasks.answer.scoring import collator_of, windowing_of
-from heedful.tasks.answer.windows import PiecedQuestion
 
 NO_ANSWER: Final = "(no answer)"
 _ENDS: Final = ("start", "end")

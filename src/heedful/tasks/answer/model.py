@@ -14,23 +14,27 @@ from heedful.data.corpora.questions import Question, make_question
 from heedful.data.text_form import TextForm
 from heedful.explain.explanation import Explanation
 from heedful.explain.texts import explain_swapped, refuse_blank
-from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.answer.answer import MAX_ANSWER, Answer, AnswerOptions, Choice
+from heedful.tasks.answer.answer import MAX_ANSWER, Answer, AnswerOptions, Choice, ChoiceOptions
+from heedful.tasks.answer.data import PiecedQuestion, piece_questions
 from heedful.tasks.answer.evaluation import AnswerEvaluation
 from heedful.tasks.answer.explaining import explain_answer
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import Reading, choose_answer, compare_answers, read_windows
-from heedful.tasks.answer.windows import PiecedQuestion, piece_questions
 from heedful.tasks.shared.embeddings import Embeds
+from heedful.tasks.shared.loaded_model import EvaluateOptions, Evaluates
 from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
 
 _CHUNK = 100  # questions that are answered together
 
 
-class Reader(Embeds[SpanReader]):
+class EvaluateReader(EvaluateOptions, ChoiceOptions, total=False):
+    """Options of `Reader.evaluate`."""
+
+
+class Reader(Embeds[SpanReader], Evaluates[SpanReader, AnswerEvaluation]):
     """A trained reader with its recipe and its tokenizer.
 
     It runs on the device and in the precision that `load` chose. A text that is too long to be read at once is read in
@@ -88,7 +92,6 @@ class Reader(Embeds[SpanReader]):
 
         Fewer are taken when `ready` says that the next one has not arrived yet.
         """
-        check_whole("chunk", chunk, least=1)
 
         def answered(part: Sequence[Question | None], first: int) -> list[Answer | None]:
             found = iter(self._answered([question for question in part if question is not None], choice))
@@ -133,30 +136,22 @@ class Reader(Embeds[SpanReader]):
         pieced, readings = self.read(questions, choice)
         return self.choose(questions, pieced, readings, choice)
 
-    def evaluate(
-        self,
-        data: object,
-        *,
-        name: str = "data",
-        progress: Callable[[int], None] = lambda ready: None,
-        metrics: GivenMetrics | None = None,
-        max_answer: int = MAX_ANSWER,
-        threshold: float = 0.0,
-    ) -> AnswerEvaluation:
+    @show_options(EvaluateReader)
+    def evaluate(self, data: object, **options: Unpack[EvaluateReader]) -> AnswerEvaluation:
         """Answer questions and compare with their answers: exact match and F1.
 
         `data` are questions with texts and answers in any form that `heedful.train` takes: tuples, dictionaries,
-        columns, frames. `name` is their name in messages; `progress` is called with the number of questions finished
-        since the last call. `metrics` are functions of your own by name, which get the answers found and the lists of
-        acceptable answers: see `heedful.Metric`. `max_answer` and `threshold` are options of `answer`.
+        columns, frames. Metrics of your own get the answers found and the lists of acceptable answers.
         """
-        own = check_metrics(metrics, self.recipe.rules)
-        questions = [
-            question_of_fields(row, f"{name}, row {number:,}")
-            for number, row in enumerate(read_rows(data, ANSWER, name), start=1)
-        ]
-        options: AnswerOptions = {"max_answer": max_answer, "threshold": threshold}
-        return self.evaluate_rows(questions, name=name, progress=progress, **options).with_metrics(own)
+        return self._evaluate(data, **options)
+
+    def _rows(self, data: object, name: str) -> list[Question]:
+        found = []
+        for number, row in enumerate(read_rows(data, ANSWER, name), start=1):
+            said, start = row["answer"], row.get("start")
+            answers = tuple(said) if isinstance(said, list) else (str(said),) if said is not None else ()
+            found.append(make_question(row["question"], row["text"], answers, start, f"{name}, row {number:,}"))
+        return found
 
     def evaluate_rows(
         self,
@@ -205,11 +200,3 @@ class Reader(Embeds[SpanReader]):
 
     def _own_facts(self) -> Iterator[str]:
         yield "may find no answer" if self.no_answer else "always answers"
-
-
-def question_of_fields(row: dict[str, object], where: str) -> Question:
-    """Return the question of a checked row in memory."""
-    said, start = row["answer"], row.get("start")
-    answers = tuple(said) if isinstance(said, list) else (str(said),) if said is not None else ()
-    assert start is None or isinstance(start, int)
-    return make_question(str(row["question"]), str(row["text"]), answers, start, where)

@@ -18,9 +18,8 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.nn.decoding.spans import IMPOSSIBLE, best_spans, log_ends, possible_of_rows
 from heedful.tasks.answer.answer import Answer, Choice, Span
-from heedful.tasks.answer.data import window_streams
+from heedful.tasks.answer.data import PiecedQuestion, Windowing, window_streams
 from heedful.tasks.answer.metrics import AnswerResult, score_answers
-from heedful.tasks.answer.windows import PiecedQuestion, Windowing
 
 _SPARE = 4  # spans per window besides those that are asked for: several may cover the same characters
 

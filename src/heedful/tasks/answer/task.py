@@ -23,13 +23,12 @@ from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
-from heedful.tasks.answer.data import prepare_questions
+from heedful.tasks.answer.data import PiecedQuestion, piece_questions, prepare_questions
 from heedful.tasks.answer.metrics import METRICS
 from heedful.tasks.answer.model import Reader
 from heedful.tasks.answer.objective import AnswerEnds
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import choose_answer, collator_of, compare_answers, read_windows
-from heedful.tasks.answer.windows import PiecedQuestion, piece_questions
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated, some_outputs

@@ -11,7 +11,7 @@ from heedful.base.columns import align_columns, one_column
 from heedful.base.errors import counted
 from heedful.data.corpora.images import ImageQuestion, LabelledImage
 from heedful.data.corpora.texts import Text
-from heedful.metrics.classification import ClassificationResult
+from heedful.metrics.classification import ClassificationResult, score_table
 from heedful.tasks.classify.classification import Classification
 from heedful.tasks.classify.metrics import METRICS
 from heedful.tasks.shared.evaluation import Item, ItemEvaluation
@@ -52,7 +52,7 @@ class ClassScores(ItemEvaluation):
         return [
             self.timing(counted(self.result.texts, self.noun), self.result.texts, self.noun),
             "",
-            *class_table(self.result),
+            *score_table("class", self.result.by_class(), f"{self.noun}s"),
             *([] if self.result.several else ["", *confusion_table(self.result)]),
         ]
 
@@ -64,10 +64,7 @@ class ClassScores(ItemEvaluation):
             "accuracy_interval": result.accuracy_interval,
             nouns: result.texts,
             "blank": self.blank,
-            "classes": [
-                {"label": label, "precision": precision, "recall": recall, "f1": f1, nouns: int(count)}
-                for label, precision, recall, f1, count in result.by_class()
-            ],
+            "classes": result.facts_by_class(nouns),
             **confusion,
             f"{nouns}_per_second": round(self.per_second, 1),
             "seconds": round(self.seconds, 3),
@@ -169,15 +166,6 @@ class ImageAnswerEvaluation(ClassScores):
             kind: {"accuracy": right / count, "questions": count} for kind, (right, count) in self.by_kind().items()
         }
         return {**super().facts(), "unknown_answers": self.unknown, **({"kinds": kinds} if kinds else {})}
-
-
-def class_table(result: ClassificationResult) -> list[str]:
-    """Format precision, recall and F1, one line per class."""
-    rows = [
-        [one_column(label), *(f"{100 * share:.2f}%" for share in shares), f"{count:,}"]
-        for label, *shares, count in result.by_class()
-    ]
-    return align_columns([["class", "precision", "recall", "F1", f"{result.noun}s"], *rows])
 
 
 def confusion_table(result: ClassificationResult) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, Unpack, overload
 import numpy as np
 from PIL import Image
 
-from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts, check_whole
+from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts
 from heedful.base.errors import UserError
 from heedful.base.options import show_options
 from heedful.data.corpora.images import AnyImage, AskedImage, LabelledImage, is_one_image, make_image_question
@@ -146,7 +146,6 @@ class ImageAnswerer(AnyClassifier[AnswererNetwork, ImageAnswerEvaluation], Reads
 
         Fewer are taken when `ready` says that the next one has not arrived yet.
         """
-        check_whole("chunk", chunk, least=1)
 
         def answered(part: Sequence[AskedImage | None], first: int) -> list[ImageAnswer | None]:
             found = iter(self._answered([each for each in part if each is not None]))

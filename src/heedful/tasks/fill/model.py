@@ -116,7 +116,6 @@ class MaskFiller(Embeds[MaskedModel]):
         """
         check_several(texts, name)
         check_whole("top", top, least=1)
-        check_whole("chunk", chunk, least=1)
 
         def filled(part: Sequence[str], first: int) -> list[Filled]:
             return self._fill_lines(check_texts(part, name, first), top, name, first)

@@ -28,8 +28,8 @@ from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.fill.objective import MaskedTokens
 from heedful.tasks.fill.rules import FILL
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
-from heedful.tasks.shared.task import Task
-from heedful.tasks.shared.validation import Asked, Validated, Validator
+from heedful.tasks.shared.task import Task, Validator
+from heedful.tasks.shared.validation import Asked, Validated
 
 
 class FillTask(Task):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Final
 from heedful.metrics.rows import MetricRow
 
 if TYPE_CHECKING:
-    from heedful.tasks.regress.evaluation import NumberResult
+    from heedful.tasks.regress.numbers import NumberResult
 
 METRICS: Final[tuple["MetricRow[NumberResult]", ...]] = (
     MetricRow(

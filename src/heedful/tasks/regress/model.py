@@ -12,7 +12,8 @@ from heedful.base.options import show_options
 from heedful.data.corpora.images import AnyImage, LabelledImage, is_one_image
 from heedful.data.corpora.texts import Text
 from heedful.models.networks import Regressor
-from heedful.tasks.regress.evaluation import NumberEvaluation, NumberResult
+from heedful.tasks.regress.evaluation import NumberEvaluation
+from heedful.tasks.regress.numbers import NumberResult
 from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
 from heedful.tasks.shared.loaded_model import EvaluateOptions
 from heedful.tasks.shared.pooled.explaining import Output

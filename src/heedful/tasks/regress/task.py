@@ -26,9 +26,9 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import Regressor
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.tasks.regress.baseline import ridge_on_pixels
-from heedful.tasks.regress.evaluation import NumberResult
 from heedful.tasks.regress.metrics import METRICS
 from heedful.tasks.regress.model import ImageRegressor, TextRegressor
+from heedful.tasks.regress.numbers import NumberResult
 from heedful.tasks.regress.objective import NumberError
 from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
 from heedful.tasks.shared.pooled.sparse_regression import SquaredLoss

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
+from heedful.base.arguments import check_whole
 from heedful.base.errors import UserError
 
 CHUNK: Final = 1000  # number of items of a stream that are answered together
@@ -46,10 +47,15 @@ def answer_stream(
     a UserError, the answers to all items before it are yielded first; then the error is raised, or what `refused`
     returns for it is the answer, and the stream continues.
     """
-    first = 1
-    for part in chunks(items, chunk, ready):
-        yield from _answer_apart(part, first, answer, refused)
-        first += len(part)
+    check_whole("chunk", chunk, least=1)  # here, so that it is refused before the first item is asked for
+
+    def answers() -> Iterator[Answer]:
+        first = 1
+        for part in chunks(items, chunk, ready):
+            yield from _answer_apart(part, first, answer, refused)
+            first += len(part)
+
+    return answers()
 
 
 def empty_answer(refused: Callable[[UserError], None] | None, empty: Answer) -> Callable[[UserError], Answer] | None:

@@ -6,6 +6,7 @@ and `heedful.load`; the others are in `tasks.table`.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,6 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from heedful.base.errors import UserError
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.any import AnyCorpus
 from heedful.config.recipe import Recipe
@@ -21,10 +23,11 @@ from heedful.data.batch_layout import StaticShape
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
-from heedful.tasks.shared.validation import Asked, Validated, Validator
+from heedful.tasks.shared.validation import Asked, Sample, Validated, refuse_diverged
 from heedful.training.objectives import Objective
 
 
@@ -59,7 +62,7 @@ class Task(ABC):
         """Return the common shape of a GPU's batches if attention needs no padding; None if batches stay ragged."""
         return None
 
-    def validator(self, bundle: Bundle[Any], prepared: Prepared) -> Validator:
+    def validator(self, bundle: Bundle[Any], prepared: Prepared) -> "Validator":
         """Make the validator that scores the model during training; the recipe's metric comes first."""
         return Validator(self, bundle, prepared)
 
@@ -115,3 +118,33 @@ class Task(ABC):
     def count(self, rows: Sequence[Any]) -> int:
         """Return the number of what is evaluated in rows."""
         return len(rows)
+
+
+@dataclass(eq=False)
+class Validator:
+    """Validates the model of a run; the recipe's metric comes first, and that of the line to beat last."""
+
+    task: Task
+    bundle: Bundle[Any]
+    prepared: Prepared
+    metrics: Metrics = field(default_factory=dict)  # of the caller's program
+    show: ShowProgress = show_nothing
+    say: Callable[[str], None] = lambda line: None
+    samples: Sequence[Sample] = ()  # of the last validation
+
+    def __call__(self) -> Mapping[str, float]:
+        """Return all scores; none without validation corpora."""
+        settings = self.bundle.recipe.train.validation
+        if not self.prepared.valid:
+            return {}
+        asked = Asked(settings.metric, settings.max_sentences, bool(self.metrics), self.show)
+        found = self.task.validate(self.bundle, self.prepared, asked)
+        if self.metrics and not found.outputs:
+            raise UserError("`metrics` score outputs, which this task's validation does not have: leave them out.")
+        self.samples = found.samples
+        scores = {**found.scores, **score_outputs(self.metrics, found.outputs, found.references)}
+        refuse_diverged(scores["loss"])
+        line = self.task.baseline(self.bundle, self.prepared, asked, self.say)
+        metric = settings.metric if settings.metric in line else next(iter(line), "")
+        to_beat = {f"baseline_{metric}": line[metric]} if line else {}
+        return {settings.metric: scores[settings.metric], **scores, **to_beat}

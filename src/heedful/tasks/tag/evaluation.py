@@ -7,9 +7,9 @@ from heedful.base.columns import one_column
 from heedful.base.errors import counted
 from heedful.base.label_schemes import first_forbidden, scheme_of
 from heedful.data.corpora.tagged import TaggedText
-from heedful.metrics.label_spans import SpanCounts
+from heedful.metrics.classification import score_table
 from heedful.tasks.shared.evaluation import Item, ItemEvaluation
-from heedful.tasks.tag.label_scores import LabelScores, label_table, span_table
+from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.metrics import METRICS
 
 
@@ -38,37 +38,42 @@ class TagEvaluation(ItemEvaluation):
 
     def remarks(self) -> list[str]:
         """Return the time taken, and a table of scores per type of span, or per label."""
-        spans, words = self.result.spans, self.result.words
-        return [
-            self.timing(counted(len(self.texts), "sentence"), words.texts, "word"),
-            *self._forbidden_labels(),
-            "",
-            *(label_table(words) if spans is None else span_table(spans)),
-        ]
-
-    def _forbidden_labels(self) -> Iterator[str]:
         count, first = self.forbidden
-        if count:
-            yield (
-                f"{counted(count, 'sentence')} with true labels that break the rules, the first at {first}; such a "
-                "label is read as the start of a span, as seqeval does"
-            )
+        words, spans = self.result.words, self.result.spans
+        broken = (
+            f"{counted(count, 'sentence')} with true labels that break the rules, the first at {first}; such a "
+            "label is read as the start of a span, as seqeval does"
+        )
+        table = score_table("label", words.by_class(), "words")
+        if spans is not None:
+            types = spans.by_type.items()
+            rows = [(name, one.precision, one.recall, one.f1, one.true) for name, one in types]
+            table = score_table("type", rows, "spans")
+        timing = self.timing(counted(len(self.texts), "sentence"), words.texts, "word")
+        return [timing, *([broken] if count else []), "", *table]
 
     def facts(self) -> dict[str, object]:
         """Return sizes, the scores of each type of span and of each label, and times."""
         words, spans = self.result.words, self.result.spans
-        types = {} if spans is None else {"types": [_row(name, counts) for name, counts in spans.by_type.items()]}
+        types = [
+            {
+                "type": name,
+                "precision": counts.precision,
+                "recall": counts.recall,
+                "f1": counts.f1,
+                "spans": counts.true,
+                "predicted": counts.predicted,
+            }
+            for name, counts in ({} if spans is None else spans.by_type).items()
+        ]
         return {
             "accuracy_interval": words.accuracy_interval,
             "sentences": len(self.texts),
             "words": words.texts,
             "blank": self.blank,
             "forbidden": self.forbidden[0],
-            **types,
-            "labels": [
-                {"label": label, "precision": precision, "recall": recall, "f1": f1, "words": int(count)}
-                for label, precision, recall, f1, count in words.by_class()
-            ],
+            **({} if spans is None else {"types": types}),
+            "labels": words.facts_by_class("words"),
             "words_per_second": round(self.words_per_second, 1),
             "seconds": round(self.seconds, 3),
         }
@@ -79,17 +84,6 @@ class TagEvaluation(ItemEvaluation):
             for row in zip(text.words, text.labels, said, strict=True):
                 yield "\t".join(map(one_column, row))
             yield ""
-
-
-def _row(name: str, counts: SpanCounts) -> dict[str, object]:
-    return {
-        "type": name,
-        "precision": counts.precision,
-        "recall": counts.recall,
-        "f1": counts.f1,
-        "spans": counts.true,
-        "predicted": counts.predicted,
-    }
 
 
 def find_forbidden(texts: Sequence[TaggedText], labels: tuple[str, ...], name: str) -> tuple[int, str]:

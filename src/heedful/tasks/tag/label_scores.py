@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from heedful.base.columns import align_columns, one_column
 from heedful.base.label_schemes import mark_spans
 from heedful.metrics.classification import ClassificationResult, mark_classes
 from heedful.metrics.edits import Floats
@@ -77,22 +76,3 @@ class LabelScores:
         """Add up the counts of the words of each sentence, none of which is empty."""
         starts = np.cumsum([0, *map(len, self.true)])[:-1]
         return np.add.reduceat(counts, starts, axis=0)
-
-
-def label_table(result: ClassificationResult) -> list[str]:
-    """Format precision, recall and F1, one line per label."""
-    rows = [
-        [one_column(label), *(f"{100 * share:.2f}%" for share in shares), f"{count:,}"]
-        for label, *shares, count in result.by_class()
-    ]
-    return align_columns([["label", "precision", "recall", "F1", "words"], *rows])
-
-
-def span_table(result: LabelResult) -> list[str]:
-    """Format precision, recall and F1, one line per type of span."""
-    rows = [[one_column(name), *_shares(counts), f"{counts.true:,}"] for name, counts in result.by_type.items()]
-    return align_columns([["type", "precision", "recall", "F1", "spans"], *rows])
-
-
-def _shares(counts: SpanCounts) -> list[str]:
-    return [f"{100 * share:.2f}%" for share in (counts.precision, counts.recall, counts.f1)]

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from reprlib import repr as shortened
-from typing import Final, NamedTuple, overload
+from typing import Final, NamedTuple, Unpack, overload
 
 from jaxtyping import Float
 from torch import Tensor
@@ -12,6 +12,7 @@ from torch import Tensor
 from heedful.base.arguments import check_several, check_text, check_whole
 from heedful.base.errors import UserError
 from heedful.base.label_schemes import mark_spans
+from heedful.base.options import show_options
 from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.tables import model_of
 from heedful.data.corpora.in_memory import read_rows
@@ -21,12 +22,11 @@ from heedful.data.token_store import TokenStore
 from heedful.explain.explanation import Explanation
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.metrics.label_spans import spans_of
-from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.loaded_model import listed
+from heedful.tasks.shared.loaded_model import EvaluateOptions, Evaluates, listed
 from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
 from heedful.tasks.tag.data import WordPieces, tagged_streams
 from heedful.tasks.tag.evaluation import TagEvaluation, find_forbidden
@@ -68,7 +68,7 @@ class Tagging:
 BLANK: Final = Tagging((), (), ())
 
 
-class Tagger(Embeds[WordClassifier]):
+class Tagger(Embeds[WordClassifier], Evaluates[WordClassifier, TagEvaluation]):
     """A trained tagger with its recipe and its tokenizer.
 
     It runs on the device and in the precision that `load` chose. A sentence that is longer than `data.max_length` is
@@ -110,7 +110,6 @@ class Tagger(Embeds[WordClassifier]):
         Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
         messages.
         """
-        check_whole("chunk", chunk, least=1)
 
         def tagged(part: Sequence[object], first: int) -> list[Tagging]:
             sentences = [
@@ -122,27 +121,20 @@ class Tagger(Embeds[WordClassifier]):
 
         return answer_stream(check_several(texts, "texts"), tagged, chunk=chunk, ready=ready)
 
-    def evaluate(
-        self,
-        data: object,
-        *,
-        name: str = "data",
-        progress: Callable[[int], None] = lambda ready: None,
-        metrics: GivenMetrics | None = None,
-    ) -> TagEvaluation:
+    @show_options(EvaluateOptions)
+    def evaluate(self, data: object, **options: Unpack[EvaluateOptions]) -> TagEvaluation:
         """Tag sentences and compare with their labels: accuracy, and precision, recall and F1 of spans.
 
         `data` are sentences with labels in any form that `heedful.train` takes: tuples of words and labels,
-        dictionaries, columns, frames. `name` is their name in messages; `progress` is called with the number of
-        sentences finished since the last call. `metrics` are functions of your own by name, which get the predicted and
-        the true labels of each sentence as tuples: see `heedful.Metric`.
+        dictionaries, columns, frames. Metrics of your own get the labels of each sentence as tuples.
         """
-        own = check_metrics(metrics, self.recipe.rules)
-        texts = [
+        return self._evaluate(data, **options)
+
+    def _rows(self, data: object, name: str) -> list[TaggedText]:
+        return [
             tagged_text(_listed(row["text"]), _listed(row["label"]), f"{name}, row {number:,}", number)
             for number, row in enumerate(read_rows(data, TAG, name), start=1)
         ]
-        return self.evaluate_rows(texts, name=name, progress=progress).with_metrics(own)
 
     def evaluate_rows(
         self, rows: Sequence[TaggedText], *, name: str = "texts", progress: Callable[[int], None] = lambda ready: None
@@ -203,12 +195,13 @@ class Tagger(Embeds[WordClassifier]):
         scores = self.scores([self.formed(TaggedText(words)) for words in sentences if words])
         decided = iter(decide_labels(self.network, scores))
         shares = iter(label_probabilities(self.network, scores))
-        return [self._tagging(words, next(decided), next(shares)) if words else BLANK for words in sentences]
 
-    def _tagging(self, words: tuple[str, ...], decided_W: Tensor, shares_WC: Tensor) -> Tagging:
-        chosen = decided_W.tolist()
-        shares = shares_WC.gather(1, decided_W.unsqueeze(1)).flatten().tolist()
-        return Tagging(words, tuple(self.labels[label] for label in chosen), tuple(shares))
+        def tagging(words: tuple[str, ...]) -> Tagging:
+            chosen_W, shares_WC = next(decided), next(shares)
+            likely = shares_WC.gather(1, chosen_W.unsqueeze(1)).flatten().tolist()
+            return Tagging(words, tuple(self.labels[label] for label in chosen_W.tolist()), tuple(likely))
+
+        return [tagging(words) if words else BLANK for words in sentences]
 
     def _own_facts(self) -> Iterator[str]:
         yield f"{len(self.labels):,} labels: {listed(self.labels)}"

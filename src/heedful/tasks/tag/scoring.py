@@ -1,6 +1,6 @@
 """Scores of a tagger for words in token stores, and the labels that it decides for."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -11,7 +11,7 @@ from torch import Tensor
 from heedful.base.packed import Packed
 from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.tagged import TaggedCollator
-from heedful.data.epochs.plan import Indices, batches_by_length
+from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
@@ -26,34 +26,22 @@ def scores_of(
     bundle: Bundle[WordClassifier],
     store: TokenStore,
     sentences: Sequence[int] | None = None,
-    advance: Callable[[int], None] = lambda finished: None,
 ) -> list[Float[Tensor, "W C"]]:
     """Return the scores of every label for the words of sentences of a store, by default of all.
 
-    A long sentence has several rows, whose words come one after the other. The model must be in `eval` mode; `advance`
-    counts finished rows.
+    A long sentence has several rows, whose words come one after the other. The model must be in `eval` mode.
     """
     rows_of = sentences_of(store)
     chosen = [rows_of[number] for number in (range(len(rows_of)) if sentences is None else sentences)]
     rows = np.array([row for rows in chosen for row in rows], np.int64)
-    found = iter(_scores_of_rows(bundle, store, rows, advance))
-    return [torch.cat([next(found) for _ in rows]) for rows in chosen]
-
-
-def _scores_of_rows(
-    bundle: Bundle[WordClassifier], store: TokenStore, rows: Indices, advance: Callable[[int], None]
-) -> list[Tensor]:
     collator, device = TaggedCollator(), next(bundle.model.parameters()).device
-    plan = batches_by_length(collator.costs([store], rows), batch_tokens=bundle.recipe.data.batch_tokens)
-    found: list[Tensor] = [torch.empty(0)] * len(rows)
-    for indices in plan:
+    found: dict[int, Tensor] = {}
+    for indices in batches_by_length(collator.costs([store], rows), batch_tokens=bundle.recipe.data.batch_tokens):
         batch = collator.batch([store], rows[indices], multiple=CPU_MULTIPLE)
         scores_WC = bundle.model(batch.to(device)).float().cpu()
         counts = store.lengths("words", rows[indices]).tolist()
-        for index, scored in zip(indices.tolist(), scores_WC[: batch.real_words].split(counts), strict=True):
-            found[index] = scored
-        advance(len(indices))
-    return found
+        found.update(zip(rows[indices].tolist(), scores_WC[: batch.real_words].split(counts), strict=True))
+    return [torch.cat([found[row] for row in rows]) for rows in chosen]
 
 
 def decide_labels(network: WordClassifier, scores: Scores) -> list[Int[Tensor, "W"]]:

@@ -18,7 +18,8 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
-from heedful.tasks.shared.validation import Sample, Validator, some_outputs
+from heedful.tasks.shared.task import Validator
+from heedful.tasks.shared.validation import Sample, some_outputs
 from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.rules import TRANSLATE

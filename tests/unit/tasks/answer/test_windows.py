@@ -13,7 +13,7 @@ from heedful.data.corpora.questions import Question, make_question
 from heedful.data.text_form import Aligned, TextForm
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
-from heedful.tasks.answer.windows import Windowing, piece_questions, piece_texts
+from heedful.tasks.answer.data import Windowing, piece_questions, piece_texts
 
 ODD = (
     "  The café cafe\u0301 🗺️ has  two\tmaps 👩‍👩‍👧.\nİstanbul ΣΊΣΥΦΟΣ “quoted” 東京 e\u0323\u0302x \u1112\u1161\u11ab "

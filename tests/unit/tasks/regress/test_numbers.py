@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.tasks.regress.evaluation import NumberResult, correlation_of_sums, ranks
+from heedful.tasks.regress.numbers import NumberResult, correlation_of_sums, ranks
 
 ROWS = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=30)
 

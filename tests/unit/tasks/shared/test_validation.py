@@ -11,7 +11,8 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.metrics.own_metrics import Metric
 from heedful.models.bundle import Bundle
-from heedful.tasks.shared.validation import Asked, Validated, Validator, refuse_diverged
+from heedful.tasks.shared.task import Validator
+from heedful.tasks.shared.validation import Asked, Validated, refuse_diverged
 from heedful.tasks.translate.model import Translator
 
 
@@ -36,7 +37,8 @@ def _validate(reversing: Translator) -> Callable[..., Validator]:
         train = reversing.recipe.train.model_copy(update={"validation": Validation(metric=metric)})
         recipe = reversing.recipe.model_copy(update={"train": train})
         prepared = Prepared(reversing.vocabularies, (), (), (TokenStore.of(source=[[5]], target=[[5]]),))
-        return Validator(Scored(scores), Bundle(recipe, reversing.vocabularies, reversing.network), prepared)
+        task: Any = Scored(scores)
+        return Validator(task, Bundle(recipe, reversing.vocabularies, reversing.network), prepared)
 
     return made
 

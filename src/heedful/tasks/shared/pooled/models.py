@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts, check_whole
+from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts
 from heedful.base.errors import UserError
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.pooled import ImageModel, TextModel
@@ -144,7 +144,6 @@ class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[Networ
         Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
         messages.
         """
-        check_whole("chunk", chunk, least=1)
 
         def predicted(part: Sequence[Text], first: int) -> list[Prediction]:
             for sides in ([text.text for text in part], [text.second or "" for text in part]):
@@ -279,7 +278,6 @@ class PooledImageModel(ReadsImages[NetworkType], PooledModel[NetworkType, Found,
         refused: Callable[[UserError], None] | None = None,
     ) -> Iterator[Prediction]:
         """Predict for a stream of images that are read when their turn comes; the options are those of `stream`."""
-        check_whole("chunk", chunk, least=1)
 
         def predicted(part: Sequence[LabelledImage], first: int) -> list[Prediction]:
             return self._predicted(part)

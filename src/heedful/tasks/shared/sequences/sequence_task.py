@@ -24,8 +24,8 @@ from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.sequences.text_evaluation import validation_names
 from heedful.tasks.shared.sequences.token_scores import LONGEST_SCORED
 from heedful.tasks.shared.static_shapes import static_layout
-from heedful.tasks.shared.task import Task
-from heedful.tasks.shared.validation import Asked, Sample, Validated, Validator, refuse_diverged
+from heedful.tasks.shared.task import Task, Validator
+from heedful.tasks.shared.validation import Asked, Sample, Validated, refuse_diverged
 from heedful.training.objectives import NextToken
 
 
