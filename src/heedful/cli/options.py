@@ -2,8 +2,9 @@
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
-from functools import wraps
+from dataclasses import dataclass, field, is_dataclass
+from functools import partial, wraps
+from operator import methodcaller
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_origin, get_type_hints
 
@@ -15,6 +16,7 @@ from heedful.config.decode import DecodeOptions, Sampling, SearchOptions
 from heedful.config.decode import WordOptions as Words
 
 _KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
+_Take = Callable[[dict[str, Any]], Any]  # takes its options from the values of a command
 
 # --- single options -----------------------------------------------------------------------------------------------
 
@@ -130,6 +132,12 @@ TestTargetOption = Annotated[
         help="Their references, labels or trees; repeatable for several references of each sentence.",
     ),
 ]
+StrideOption = Annotated[
+    int | None,
+    typer.Option(
+        "--stride", metavar="N", help="Tokens by which the window of a language model moves (default: its length)."
+    ),
+]
 RawOption = Annotated[bool, declared(SearchOptions, "raw")]
 ToOption = Annotated[str | None, declared(SearchOptions, "to", metavar="LANGUAGE")]
 DecodingOptions = Annotated[DecodeOptions, Group(DecodeOptions, "Decoding (defaults: those of the recipe)")]
@@ -156,34 +164,49 @@ TermsOption = Annotated[
 WordOptions = Annotated[Words, Group(Words, "Words", only=("require", "forbid"))]
 
 
-def sampling_of(
-    sample: bool, chosen: Mapping[str, Any], decoding: DecodeOptions, samples: int | None
-) -> tuple[Sampling | None, DecodeOptions]:
-    """Return how to sample, None without --sample, and the options of a search; refuse options that would do nothing.
+@dataclass(frozen=True, kw_only=True)
+class Searching:
+    """How outputs are searched for, or sampled."""
 
-    Next to --mbr, --seed is the seed of its samples.
-    """
-    by_risk = bool(decoding.get("mbr"))
-    idle = next((name for name in chosen if not (by_risk and name == "seed")), None)
-    if sample and by_risk:
-        raise UserError("--mbr draws samples of its own and chooses one: leave out --sample.")
-    if idle and not sample:
-        own = ", or --mbr-temperature for those of --mbr" if by_risk and idle == "temperature" else ""
-        raise UserError(f"{flag(idle)} applies to sampling: add --sample{own}.")
-    if sample and (decoding.get("beam") or 1) > 1:
-        raise UserError("--sample does not use a beam: leave out --beam; --n-best is the number of samples.")
-    if sample:
-        return Sampling(**chosen, samples=samples or 1), decoding
-    return None, {"mbr_seed": chosen["seed"], **decoding} if "seed" in chosen else decoding
+    decoding: DecodingOptions
+    sample: SampleOption = False
+    sampling: SamplingOptions
+
+    def options(self, n_best: int | None) -> dict[str, Any]:
+        """Return the keywords of a search for the n best; refuse options that would do nothing.
+
+        Next to --mbr, --seed is the seed of its samples.
+        """
+        chosen, decoding = self.sampling, self.decoding
+        by_risk = bool(decoding.get("mbr"))
+        idle = next((name for name in chosen if not (by_risk and name == "seed")), None)
+        if self.sample and by_risk:
+            raise UserError("--mbr draws samples of its own and chooses one: leave out --sample.")
+        if idle and not self.sample:
+            own = ", or --mbr-temperature for those of --mbr" if by_risk and idle == "temperature" else ""
+            raise UserError(f"{flag(idle)} applies to sampling: add --sample{own}.")
+        if self.sample and (decoding.get("beam") or 1) > 1:
+            raise UserError("--sample does not use a beam: leave out --beam; --n-best is the number of samples.")
+        if self.sample:
+            return {"sampling": Sampling(**chosen, samples=n_best or 1), **decoding}
+        seed = {"mbr_seed": chosen["seed"]} if "seed" in chosen else {}
+        return {"nbest": n_best or 1, **seed, **decoding}
 
 
-def words_of(terms: str | None, words: Words) -> Words:
-    """Return the options of words, with the terms of a file."""
-    if terms is None:
-        return words
-    from heedful.tasks.translate.word_rules import read_terms
+@dataclass(frozen=True, kw_only=True)
+class Wording:
+    """What outputs must contain, or must not."""
 
-    return {**words, "terms": read_terms(terms)}
+    terms: TermsOption = None
+    words: WordOptions
+
+    def options(self) -> Words:
+        """Return the options of words, with the terms of a file."""
+        if self.terms is None:
+            return self.words
+        from heedful.tasks.translate.word_rules import read_terms
+
+        return {**self.words, "terms": read_terms(self.terms)}
 
 
 # --- groups -------------------------------------------------------------------------------------------------------
@@ -198,32 +221,38 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         @with_option_groups
         def command(model: ModelArgument, *, decoding: DecodingOptions) -> None: ...
     """
-    hints = get_type_hints(command, include_extras=True)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    tables = {name: hint.__metadata__[0] for name, hint in hints.items() if get_origin(hint) is Annotated}
-    tables = {name: group for name, group in tables.items() if isinstance(group, Group)}
-    first: list[inspect.Parameter] = []
-    last: list[inspect.Parameter] = []
-    for name, parameter in inspect.signature(command).parameters.items():
-        part = last if parameter.kind is _KEYWORD else first
-        if name in tables:
-            part += tables[name].parameters()
-        elif name in groups:
-            of_fields = get_type_hints(groups[name], include_extras=True)
-            for each in fields(groups[name]):
-                default = inspect.Parameter.empty if each.default is MISSING else each.default
-                option = inspect.Parameter(each.name, _KEYWORD, default=default, annotation=of_fields[each.name])
-                (last if each.kw_only else part).append(option)
-        else:
-            part.append(parameter.replace(annotation=hints[name], kind=_KEYWORD))
+    first, last, take = _spread(command)
 
     @wraps(command)
     def spread(**values: Any) -> None:
-        for name, group in groups.items():
-            values[name] = group(**{each.name: values.pop(each.name) for each in fields(group)})
-        for name, table in tables.items():
-            values[name] = table.take(values)
-        command(**values)
+        command(**take(values))
 
     spread.__signature__ = inspect.Signature([*first, *last])  # type: ignore[attr-defined]
     return spread
+
+
+def _make(group: Callable[..., Any], take: _Take, values: dict[str, Any]) -> Any:
+    return group(**take(values))
+
+
+def _spread(owner: Callable[..., Any]) -> tuple[list[inspect.Parameter], list[inspect.Parameter], _Take]:
+    """Return the options of a command or a dataclass, its keyword-only ones apart, and what makes its arguments."""
+    hints = get_type_hints(owner, include_extras=True)
+    first: list[inspect.Parameter] = []
+    last: list[inspect.Parameter] = []
+    makers: dict[str, _Take] = {}
+    for name, parameter in inspect.signature(owner).parameters.items():
+        hint, part = hints[name], last if parameter.kind is _KEYWORD else first
+        group = hint.__metadata__[0] if get_origin(hint) is Annotated else None
+        if isinstance(group, Group):
+            part += group.parameters()
+            makers[name] = group.take
+        elif isinstance(hint, type) and is_dataclass(hint):
+            of_fields, of_keywords, take = _spread(hint)
+            part += of_fields
+            last += of_keywords
+            makers[name] = partial(_make, hint, take)
+        else:
+            part.append(parameter.replace(annotation=hint, kind=_KEYWORD))
+            makers[name] = methodcaller("pop", name)
+    return first, last, lambda values: {name: make(values) for name, make in makers.items()}

@@ -21,10 +21,10 @@ def write_page(
     data: Any,
     brand: str = "Heedful explorer",
     *,
-    main: str = "",
-    style: str = "",
     footer: str = _EXPLORER_FOOTER,
     reload_every: int | None = None,
+    main: str = "",
+    style: str = "",
 ) -> str:
     """Return a page whose main part `module` makes from `data`, which must be what JSON can hold.
 
@@ -36,29 +36,22 @@ def write_page(
 <script type="module">
 {join_modules(module)}</script>
 """
-    return _frame(title, lead, main, _POLICY, brand=brand, footer=footer, style=style, head=head, scripts=scripts)
+    return static_page(title, lead, main, brand=brand, footer=footer, style=style, head=head, scripts=scripts)
 
 
 def static_page(
-    title: str, lead: str, body: str, *, brand: str = "Heedful", footer: str = _FOOTER, style: str = ""
-) -> str:
-    """Return a page without scripts whose main part is `body`, which is markup; `style` comes after the common one."""
-    return _frame(title, lead, f"\n{body}", _STATIC_POLICY, brand=brand, footer=footer, style=style)
-
-
-def _frame(
     title: str,
     lead: str,
     main: str,
-    policy: str,
     *,
-    brand: str,
-    footer: str,
-    style: str,
+    brand: str = "Heedful",
+    footer: str = _FOOTER,
+    style: str = "",
     head: str = "",
     scripts: str = "",
 ) -> str:
-    """Return what all pages have around their main part; title, lead, brand and footer are text."""
+    """Return a page whose main part is markup, and all else text; `style` comes after the common one."""
+    policy, main = (_POLICY, main) if scripts else (_STATIC_POLICY, f"\n{main}")
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

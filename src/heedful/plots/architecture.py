@@ -18,7 +18,7 @@ from heedful.nn.layers.pooling import Pool
 from heedful.nn.layers.residual import Residual
 from heedful.nn.recurrent.attention import RecurrentAttention
 from heedful.nn.recurrent.stack import RecurrentStack
-from heedful.pages.charts.drawing import heading, image, label, number, paint
+from heedful.pages.charts.drawing import heading, image, label, paint, shape
 from heedful.plots.diagram import Box, arrow
 
 _WIDTH: Final = 270
@@ -93,18 +93,9 @@ def draw_architecture(network: nn.Module, title: str) -> str:
     if len(columns) > 1:
         (from_x, from_y), aim = tops[0], x - 110 - _WIDTH
         middle = aim - 42
-        for target in wanted[-1]:
-            parts.append(
-                arrow([(from_x, from_y), (from_x, from_y - 12), (middle, from_y - 12), (middle, target), (aim, target)])
-            )
-        if not wanted[-1]:
-            start = base - _GAP - _HEIGHT / 2
-            parts.append(
-                arrow(
-                    [(from_x, from_y), (from_x, from_y - 12), (middle, from_y - 12), (middle, start), (aim, start)],
-                    dashed=True,
-                )
-            )
+        for target in wanted[-1] or [base - _GAP - _HEIGHT / 2]:
+            over = [(from_x, from_y), (from_x, from_y - 12), (middle, from_y - 12)]
+            parts.append(arrow([*over, (middle, target), (aim, target)], dashed=not wanted[-1]))
     total = sum(parameter.numel() for parameter in network.parameters())
     parts.append(label(16, 46, f"{total:,} parameters", role="soft", size=12))
     said = "; ".join(f"{column.name}: " + ", ".join(map(_said, column.groups + column.besides)) for column in columns)
@@ -128,7 +119,9 @@ def _draw_column(column: Column, x: float, base: float) -> tuple[list[str], tupl
             below = box.top
             y -= _HEIGHT + (_GAP if number_of + 1 < len(group.parts) else 0)
         if framed:
-            drawn.append(_frame(x - 14, y - 12, bottom - y + 24))
+            look = f'fill="none" stroke-dasharray="5 4" {paint("faint", "stroke")}'
+            frame = {"x": x - 14, "y": y - 12, "width": _WIDTH + 28, "height": bottom - y + 24, "rx": 10}
+            drawn.append(shape("rect", look, **frame))
             drawn.append(
                 label(x + _WIDTH + 20, (bottom + y) / 2 + 5, f"\N{MULTIPLICATION SIGN} {group.times}", size=15)
             )
@@ -142,11 +135,6 @@ def _draw_column(column: Column, x: float, base: float) -> tuple[list[str], tupl
             Box(x, y, _WIDTH, _HEIGHT).draw(part.name, part.shape, _ROLES[part.kind], f"{part.parameters:,} parameters")
         )
     return drawn, above, reads
-
-
-def _frame(x: float, y: float, height: float) -> str:
-    place = f'x="{number(x)}" y="{number(y)}" width="{_WIDTH + 28}" height="{number(height)}" rx="10"'
-    return f'<rect {place} fill="none" stroke-dasharray="5 4" {paint("faint", "stroke")}/>'
 
 
 def _tall(column: Column) -> float:
@@ -212,16 +200,12 @@ def _part(module: nn.Module) -> Part | None:
     """Return the box of a module that is one; None for those that only hold others."""
     count = _count(module)
     match module:
-        case SelfAttention():
-            heads = module.shape
-            name = "Causal self-attention" if module.causal else "Self-attention"
-            return Part(
-                name + _alignment(module), f"{counted(heads.heads, 'head')} of {heads.key_width}", "attention", count
-            )
-        case CrossAttention():
-            heads = module.shape
-            shape = f"{counted(heads.heads, 'head')} of {heads.key_width}"
-            return Part("Attention over the source" + _alignment(module), shape, "attention", count, attends=True)
+        case SelfAttention() | CrossAttention():
+            name, crossed = "Attention over the source", isinstance(module, CrossAttention)
+            if not crossed:
+                name = "Causal self-attention" if module.causal else "Self-attention"
+            of = f"{counted(module.shape.heads, 'head')} of {module.shape.key_width}"
+            return Part(name + _alignment(module), of, "attention", count, attends=crossed)
         case RecurrentAttention():
             name = type(module.alignment).__name__
             return Part("Attention over the source", f"alignment {name}", "attention", count, attends=True)
@@ -238,8 +222,6 @@ def _part(module: nn.Module) -> Part | None:
             return Part(type(module).__name__.replace("Pool", " pool"), "", "layer", count)
         case LayerNorm() | RMSNorm():
             return next(_norm(module))
-        case _ if not list(module.children()) and count:
-            return _other(module)
         case _ if count and all(not list(child.children()) for child in module.children()):
             return _other(module)
     return None

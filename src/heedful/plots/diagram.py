@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from heedful.pages.charts.drawing import escape, label, number, paint
+from heedful.pages.charts.drawing import label, paint, path_of, shape, tip
 
 Point = tuple[float, float]
 _HEAD: Final = 7.0  # length of an arrow's head
+_FILLED: Final = 'fill-opacity="0.13" stroke-opacity="0.75" stroke="currentColor" fill="currentColor"'
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,12 @@ class Box:
         """The middle of the right edge."""
         return self.x + self.width, self.y + self.height / 2
 
-    def draw(self, name: str, detail: str = "", role: str = "accent", tip: str = "", rounded: float = 7) -> str:
+    def draw(self, name: str, detail: str = "", role: str = "series-1", told: str = "") -> str:
         """Draw the box with its name in the middle, and a smaller line below it."""
         x, y = self.x + self.width / 2, self.y + self.height / 2
-        inner = (
-            f'<rect x="{number(self.x)}" y="{number(self.y)}" width="{number(self.width)}" '
-            f'height="{number(self.height)}" rx="{number(rounded)}" fill-opacity="0.13" stroke-opacity="0.75" '
-            f'stroke="currentColor" fill="currentColor" {paint(role, "color")}/>'
-        )
-        tipped = f"<title>{escape(tip)}</title>" if tip else ""
+        look = f"{_FILLED} {paint(role, 'color')}"
+        inner = shape("rect", look, x=self.x, y=self.y, width=self.width, height=self.height, rx=7)
+        tipped = tip(told) if told else ""
         if not detail:
             return f"<g>{tipped}{inner}{label(x, y + 4.5, name, anchor='middle')}</g>"
         return (
@@ -62,20 +60,16 @@ def arrow(points: Sequence[Point], role: str = "faint", dashed: bool = False, he
     length = ((x1 - x0) ** 2 + (y1 - y0) ** 2) ** 0.5 or 1.0
     dx, dy = (x1 - x0) / length, (y1 - y0) / length
     end = (x1 - dx * _HEAD, y1 - dy * _HEAD) if head else (x1, y1)
-    path = " ".join(f"{number(x)},{number(y)}" for x, y in [*points[:-1], end])
     dash = ' stroke-dasharray="4 3"' if dashed else ""
+    path = path_of([*points[:-1], end])
     line = f'<polyline points="{path}" fill="none" stroke-width="1.4"{dash} {paint(role, "stroke")}/>'
     if not head:
         return line
-    tip = ((x1, y1), (end[0] - dy * 3.6, end[1] + dx * 3.6), (end[0] + dy * 3.6, end[1] - dx * 3.6))
-    corners = " ".join(f"{number(x)},{number(y)}" for x, y in tip)
-    return f'{line}<polygon points="{corners}" {paint(role)}/>'
+    corners = ((x1, y1), (end[0] - dy * 3.6, end[1] + dx * 3.6), (end[0] + dy * 3.6, end[1] - dx * 3.6))
+    return f'{line}<polygon points="{path_of(corners)}" {paint(role)}/>'
 
 
-def dot(x: float, y: float, text: str, role: str = "series-2", radius: float = 12) -> str:
+def dot(x: float, y: float, text: str) -> str:
     """Draw an operation on single values: a circle with its sign."""
-    circle = (
-        f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(radius)}" fill-opacity="0.13" stroke-opacity="0.75" '
-        f'stroke="currentColor" fill="currentColor" {paint(role, "color")}/>'
-    )
+    circle = shape("circle", f"{_FILLED} {paint('series-2', 'color')}", cx=x, cy=y, r=12)
     return circle + label(x, y + 4.5, text, anchor="middle")

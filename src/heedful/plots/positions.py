@@ -25,7 +25,7 @@ def position_table(width: int, count: int, halves: bool = False) -> Values:
 
 def positions_of(recipe: Recipe) -> tuple[int, bool]:
     """Return the width of a recipe's sinusoidal positions, and whether their halves are apart."""
-    stacks = [table for table in tables_of(recipe) if isinstance(table, TransformerStack)]
+    stacks = [table for table in tables_of(recipe.model) if isinstance(table, TransformerStack)]
     if not stacks:
         raise UserError(
             f"The family `{recipe.model.family}` has no positions to draw: choose a recipe with Transformer blocks."

@@ -21,17 +21,13 @@ from heedful.models.from_recipe.network import build_network
 _PARTS: Final = ("encoder", "decoder", "words", "sentences", "question")
 
 
-def tables_of(recipe: Recipe) -> Iterator[Section]:
-    """Yield the model's table and the tables within it, outermost first."""
-    yield from _within(recipe.model)
-
-
-def _within(table: Section) -> Iterator[Section]:
+def tables_of(table: Section) -> Iterator[Section]:
+    """Yield a model's table and the tables within it, outermost first."""
     yield table
     for name in _PARTS:
         inner = getattr(table, name, None)
         if isinstance(inner, Section):
-            yield from _within(inner)
+            yield from tables_of(inner)
 
 
 def recipe_network(recipe: Recipe, classes: int = 2, device: str = "meta") -> nn.Module:

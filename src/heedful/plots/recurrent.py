@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Final
 
@@ -49,7 +50,7 @@ class Graph:
 
 def graph_of(recipe: Recipe) -> Graph:
     """Return the recurrent graph of a recipe."""
-    for table in tables_of(recipe):
+    for table in tables_of(recipe.model):
         match table:
             case RecurrentModel(cell=cell, layers=layers):
                 decoder = table.decoder_layers or layers
@@ -94,7 +95,7 @@ def _draw_encoder(graph: Graph, words: Sequence[str], base: float, parts: list[s
             backward = (direction == 1) != graph.reverse
             mark = "\N{LEFTWARDS ARROW}" if backward else "\N{RIGHTWARDS ARROW}" if graph.bidirectional else ""
             for index, (box, (x, start)) in enumerate(zip(boxes, below, strict=True)):
-                parts.append(box.draw(f"h{_low(layer + 1, graph.layers)}({index + 1}){mark}", role="series-1"))
+                parts.append(box.draw(f"h{_low(layer + 1, graph.layers)}({index + 1}){mark}"))
                 aside = 40 + index * _STEP + _SIZE[0] + 7  # right of the first direction's box
                 up = [(aside, start), (aside, box.bottom[1])] if direction else [(x, box.bottom[1])]
                 parts.append(arrow([(x, start), *up]))
@@ -214,25 +215,18 @@ def _gru(parts: list[str], paper: bool = False) -> None:
     parts += [arrow([(442, 80), (500, 80)]), label(506, 84, "h(t)")]
 
 
-def _paper_gru(parts: list[str]) -> None:
-    _gru(parts, paper=True)
-
-
-def _simple(sign: str) -> Callable[[list[str]], None]:
-    def draw(parts: list[str]) -> None:
-        _ends(parts, memory=False)
-        box = _gate(270, sign, "", parts, "series-3")
-        parts += [arrow([box.top, (270, 120), (500, 120)]), label(506, 124, "h(t)")]
-
-    return draw
+def _simple(parts: list[str], sign: str) -> None:
+    _ends(parts, memory=False)
+    box = _gate(270, sign, "", parts, "series-3")
+    parts += [arrow([box.top, (270, 120), (500, 120)]), label(506, 124, "h(t)")]
 
 
 _DRAWINGS: Final[Mapping[str, tuple[str, Callable[[list[str]], None]]]] = {
     "lstm": ("lstm", _lstm),
     "gru": ("gru", _gru),
-    "gru_paper": ("gru_paper", _paper_gru),
-    "tanh": ("rnn_tanh", _simple(_TANH)),
-    "relu": ("rnn_relu", _simple("max(0, .)")),
+    "gru_paper": ("gru_paper", partial(_gru, paper=True)),
+    "tanh": ("rnn_tanh", partial(_simple, sign=_TANH)),
+    "relu": ("rnn_relu", partial(_simple, sign="max(0, .)")),
 }
 NAMES: Final = tuple(_DRAWINGS)
 
@@ -251,8 +245,3 @@ def draw_cell(name: str) -> str:
         parts.append(label(16, _HEIGHT + 34 + 17 * number, line, size=12, more=written))
     wide = max(_WIDTH, 40 + 7.3 * max(map(len, equations), default=0))
     return image(wide, _HEIGHT + 40 + 17 * len(equations), title, parts, " ".join(equations))
-
-
-def cell_of(recipe: Recipe) -> str:
-    """Return the name of a recipe's recurrent cell."""
-    return graph_of(recipe).cell

@@ -12,7 +12,7 @@ from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.plots.architecture import describe_network, draw_architecture
 from heedful.plots.formats import check_ending, write_image
 from heedful.plots.recipes import network_of, recipe_network
-from heedful.plots.recurrent import NAMES, Graph, cell_of, draw_cell, draw_unrolled, graph_of
+from heedful.plots.recurrent import NAMES, Graph, draw_cell, draw_unrolled, graph_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -76,7 +76,7 @@ def test_a_cell_is_drawn_with_the_equations_of_its_class(name: str) -> None:
 
 
 def test_the_cell_of_a_recipe_is_found_and_others_refused() -> None:
-    assert cell_of(load_recipe("sutskever")) == "lstm"
+    assert graph_of(load_recipe("sutskever")).cell == "lstm"
     with pytest.raises(heedful.UserError, match=r"`lstn` is not a recurrent cell. Did you mean `lstm`"):
         draw_cell("lstn")
 

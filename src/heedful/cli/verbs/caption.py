@@ -13,10 +13,7 @@ from heedful.cli import messages
 from heedful.cli.answering import Answering
 from heedful.cli.images import image_inputs
 from heedful.cli.options import (
-    DecodingOptions,
-    SampleOption,
-    SamplingOptions,
-    sampling_of,
+    Searching,
     with_option_groups,
 )
 from heedful.cli.output import Line
@@ -46,16 +43,14 @@ def command(
         bool, typer.Option("--json", help="Write one JSON object per image: path, text, score, token ids and more.")
     ] = False,
     *,
-    decoding: DecodingOptions,
-    sample: SampleOption = False,
-    sampling: SamplingOptions,
+    search: Searching,
 ) -> None:
     """Describe images in sentences: for each, its path, a tab and the caption, in order.
 
     Of a folder, all images in it and in its folders are described. The maximum length of a caption is --max-extra.
     The line of an image that cannot be read is blank; the others are described, and the command fails.
     """
-    samples, decoding = sampling_of(sample, sampling, decoding, nbest)
+    options = search.options(nbest)
     if patches and not as_json:
         raise UserError("--patches adds to the objects of --json: add --json.")
     images = image_inputs(inputs)
@@ -74,13 +69,7 @@ def command(
         columns = ([path, *([f"{one.score:.4f}"] if nbest else []), one.text] for one in captions[: nbest or 1])
         return "\n".join("\t".join(map(one_column, row)) for row in columns)
 
-    stream = partial(
-        captioner.stream_detailed,
-        nbest=1 if samples else nbest or 1,
-        sampling=samples,
-        aligned=patches,
-        **decoding,
-    )
+    stream = partial(captioner.stream_detailed, aligned=patches, **options)
     unread = asked.write_images("describing", images, stream, line, as_json=as_json, counts=True)
     if cut:
         messages.warn(

@@ -19,16 +19,15 @@ from heedful.cli.options import (
     DeviceOption,
     PrecisionOption,
     RawOption,
-    TermsOption,
+    StrideOption,
     TestSourceOption,
     TestTargetOption,
     ToOption,
     WithOption,
-    WordOptions,
+    Wording,
     declared,
     flag,
     with_option_groups,
-    words_of,
 )
 from heedful.cli.output import Line, check_output, progress_bar, write_result
 from heedful.config.corpora.containers import AlignedFiles
@@ -66,12 +65,7 @@ def command(
         Literal["valid", "test"] | None,
         typer.Option("--split", help="Which corpora of the recipe to use (default: test)."),
     ] = None,
-    stride: Annotated[
-        int | None,
-        typer.Option(
-            "--stride", metavar="N", help="Tokens by which the window of a language model moves (default: its length)."
-        ),
-    ] = None,
+    stride: StrideOption = None,
     unconstrained: Annotated[bool, declared(ParseOptions, "unconstrained")] = False,
     threshold: Annotated[
         float | None,
@@ -97,8 +91,7 @@ def command(
     precision: PrecisionOption = "auto",
     *,
     decoding: DecodingOptions,
-    terms: TermsOption = None,
-    words: WordOptions,
+    words: Wording,
 ) -> None:
     """Score a model on a test set: the recipe's `data.test`, or --source and --target.
 
@@ -124,7 +117,7 @@ def command(
 
     if record:
         result_file(record)
-    options: dict[str, object] = {**decoding, **words_of(terms, words), **({"raw": True} if raw else {})}
+    options: dict[str, object] = {**decoding, **words.options(), **({"raw": True} if raw else {})}
     of_tasks = {"stride": stride, "threshold": threshold, "max_answer": max_answer, "metric": metric or None}
     options |= {"unconstrained": True} if unconstrained else {}
     options |= {name: value for name, value in of_tasks.items() if value is not None}

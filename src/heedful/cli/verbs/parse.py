@@ -13,12 +13,9 @@ from heedful.cli import messages
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import InputLines
 from heedful.cli.options import (
-    DecodingOptions,
-    SampleOption,
-    SamplingOptions,
+    Searching,
     WithOption,
     declared,
-    sampling_of,
     with_option_groups,
 )
 from heedful.cli.output import Line
@@ -52,9 +49,7 @@ def command(
         bool, typer.Option("--json", help="Write one JSON object per sentence: words, tree, log probability, score.")
     ] = False,
     *,
-    decoding: DecodingOptions,
-    sample: SampleOption = False,
-    sampling: SamplingOptions,
+    search: Searching,
 ) -> None:
     """Parse sentences into constituency trees, one sentence per line, words separated by spaces.
 
@@ -64,7 +59,7 @@ def command(
     """
     if pretty and as_json:
         raise UserError("--pretty draws trees and --json writes objects: choose one.")
-    samples, decoding = sampling_of(sample, sampling, decoding, nbest)
+    options = search.options(nbest)
     on_each_line = "one tree per line" if trees else "one sentence per line, words separated by spaces"
     entries = [replace(entry, lines=partial(_sentences, entry, trees)) for entry in asked.open(on_each_line)]
     with asked.loading() as place:
@@ -92,14 +87,7 @@ def command(
         between = "\n" if pretty else "\t"
         return "\n".join(f"{number}\t{one.score:.4f}{between}{tree}" for one, tree in zip(parses, shown, strict=True))
 
-    stream = partial(
-        parser.stream_detailed,
-        nbest=1 if samples else nbest or 1,
-        sampling=samples,
-        unconstrained=unconstrained,
-        **decoding,
-    )
-    asked.write("parsing", entries, stream, line)
+    asked.write("parsing", entries, partial(parser.stream_detailed, unconstrained=unconstrained, **options), line)
 
 
 def _sentences(entry: InputLines, trees: bool) -> Iterator[str]:

@@ -199,10 +199,10 @@ def cell(
     """Draw a recurrent cell with its gates and equations."""
     path = _checked(output, "cell")
     from heedful.config.reading.shipped_recipes import shipped_recipes
-    from heedful.plots.recurrent import cell_of, draw_cell
+    from heedful.plots.recurrent import draw_cell, graph_of
 
     if name in shipped_recipes() or Path(name).is_file():
-        name = cell_of(load_recipe(name))
+        name = graph_of(load_recipe(name)).cell
     _write(draw_cell(name), path, f"{name} cell")
 
 

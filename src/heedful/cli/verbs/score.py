@@ -12,7 +12,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import as_one_text
-from heedful.cli.options import ToOption, WithOption, with_option_groups
+from heedful.cli.options import StrideOption, ToOption, WithOption, with_option_groups
 from heedful.cli.output import Line, line_writer
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.data.corpora.files import check_files
@@ -33,12 +33,7 @@ def command(
     target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their translations.")] = None,
     others: WithOption = None,
     to: ToOption = None,
-    stride: Annotated[
-        int | None,
-        typer.Option(
-            "--stride", metavar="N", help="Tokens by which the window of a language model moves (default: its length)."
-        ),
-    ] = None,
+    stride: StrideOption = None,
     whole: Annotated[
         bool, typer.Option("--whole", help="Language models: take each file as one text, not as one per line.")
     ] = False,

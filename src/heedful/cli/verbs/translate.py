@@ -14,18 +14,13 @@ from heedful.cli import messages
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import InputLines
 from heedful.cli.options import (
-    DecodingOptions,
     RawOption,
-    SampleOption,
-    SamplingOptions,
-    TermsOption,
+    Searching,
     ToOption,
     WithOption,
-    WordOptions,
+    Wording,
     declared,
-    sampling_of,
     with_option_groups,
-    words_of,
 )
 from heedful.cli.output import Line
 from heedful.config.decode import SearchOptions
@@ -121,19 +116,16 @@ def command(
     prefix: Annotated[str | None, declared(SearchOptions, "prefix", metavar="TEXT")] = None,
     *,
     results: ResultOptions,
-    decoding: DecodingOptions,
-    sample: SampleOption = False,
-    sampling: SamplingOptions,
-    terms: TermsOption = None,
-    words: WordOptions,
+    search: Searching,
+    words: Wording,
 ) -> None:
     """Translate files, texts or standard input, line by line and in order. A blank line stays blank.
 
     Results are written as they become available: a line that is typed is answered before the next one is read.
     """
-    samples, decoding = sampling_of(sample, sampling, decoding, results.n_best)
+    options = search.options(results.n_best)
     results.check()
-    words = words_of(terms, words)
+    options |= words.options()
     read = deque[str]()  # lines whose translations are yet to come
 
     def remembered(entry: InputLines) -> Iterator[str]:
@@ -159,14 +151,11 @@ def command(
 
     stream = partial(
         translator.stream_detailed,
-        nbest=1 if samples else results.n_best or 1,
         to=to,
         raw=raw,
         prefix=prefix,
-        sampling=samples,
         aligned=results.alignments,
-        **words,
-        **decoding,
+        **options,
     )
     asked.write("translating", entries, stream, line, counts=True)
     if cut:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from heedful.pages.charts.drawing import label, number, paint
+from heedful.pages.charts.drawing import label, paint, shape, text_width
 
 
 @dataclass(frozen=True)
@@ -89,31 +89,36 @@ def tick_label(value: float) -> str:
 
 def x_axis(axis: Axis, y: float, name: str) -> str:
     """Return the axis along the bottom of a chart: its line, ticks and name."""
-    marks = []
-    for value in axis.ticks():
-        x = axis.at(value)
-        marks.append(f'<line x1="{number(x)}" y1="{number(y)}" x2="{number(x)}" y2="{number(y + 4)}"/>')
-    texts = [label(axis.at(value), y + 18, tick_label(value), anchor="middle", role="soft", size=12)
-             for value in axis.ticks()]  # fmt: skip
-    line = f'<line x1="{number(axis.start)}" y1="{number(y)}" x2="{number(axis.end)}" y2="{number(y)}"/>'
+    ticks = [(axis.at(value), tick_label(value)) for value in axis.ticks()]
+    marks = "".join(shape("line", x1=x, y1=y, x2=x, y2=y + 4) for x, _ in ticks)
+    texts = "".join(label(x, y + 18, said, anchor="middle", role="soft", size=12) for x, said in ticks)
+    line = shape("line", x1=axis.start, y1=y, x2=axis.end, y2=y)
     named = label((axis.start + axis.end) / 2, y + 38, name, anchor="middle", role="soft", size=12) if name else ""
-    return f"<g {paint('faint', 'stroke')}>{line}{''.join(marks)}</g>{''.join(texts)}{named}"
+    return f"<g {paint('faint', 'stroke')}>{line}{marks}</g>{texts}{named}"
 
 
 def y_axis(axis: Axis, x: float, right: float, name: str) -> str:
     """Return the axis along the left of a chart, with a faint line across at every tick."""
-    lines, texts = [], []
-    for value in axis.ticks():
-        y = number(axis.at(value))
-        lines.append(f'<line x1="{number(x)}" y1="{y}" x2="{number(right)}" y2="{y}"/>')
-        texts.append(label(x - 8, axis.at(value) + 4, tick_label(value), anchor="end", role="soft", size=12))
-    middle = (axis.start + axis.end) / 2
-    named = (
-        label(16, middle, name, anchor="middle", role="soft", size=12, more=f' transform="rotate(-90 16 {middle:.1f})"')
-        if name
-        else ""
-    )
-    return f"<g {paint('rule', 'stroke')}>{''.join(lines)}</g>{''.join(texts)}{named}"
+    ticks = [(axis.at(value), tick_label(value)) for value in axis.ticks()]
+    lines = "".join(shape("line", x1=x, y1=y, x2=right, y2=y) for y, _ in ticks)
+    texts = "".join(label(x - 8, y + 4, said, anchor="end", role="soft", size=12) for y, said in ticks)
+    return f"<g {paint('rule', 'stroke')}>{lines}</g>{texts}{upright((axis.start + axis.end) / 2, name)}"
+
+
+def upright(middle: float, name: str) -> str:
+    """Return the name of an axis along the left of an image, written upwards; nothing where it has none."""
+    turn = f' transform="rotate(-90 16 {middle:.1f})"'
+    return label(16, middle, name, anchor="middle", role="soft", size=12, more=turn) if name else ""
+
+
+def left_of(axis: Axis, name: str) -> float:
+    """Return where a chart begins, right of the name and the ticks of its axis along the left."""
+    return 20 + (20 if name else 0) + max((text_width(tick_label(tick), 12) for tick in axis.ticks()), default=20)
+
+
+def no_values(left: float, right: float, top: float, bottom: float) -> str:
+    """Say in the middle of a chart that there is nothing to draw."""
+    return label((left + right) / 2, (top + bottom) / 2, "no values", anchor="middle", role="faint")
 
 
 def _round_step(low: float, high: float) -> float:

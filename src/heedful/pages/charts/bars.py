@@ -1,19 +1,19 @@
 """Bar charts, histograms, and charts of estimates with their intervals."""
 
-import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from heedful.pages.charts.axes import Axis, drawable, tick_label, x_axis, y_axis
+from heedful.pages.charts.axes import Axis, drawable, left_of, no_values, x_axis, y_axis
 from heedful.pages.charts.drawing import (
     draw_legend,
-    escape,
     heading,
     image,
     label,
     number,
     paint,
     series_role,
+    shape,
     text_width,
+    tip,
 )
 
 Interval = tuple[float, float]
@@ -45,7 +45,7 @@ def bar_chart(
     room = (0.6 * max(map(text_width, names), default=0) + 14 if slanted else 24) + (20 if x_label else 0)
     bottom, right = height - 10 - room, width - 20
     y = Axis.over([*values, *ends, *([] if log_y else [0.0])], bottom, below, log=log_y, round_out=True)
-    left = 20 + (20 if y_label else 0) + max((text_width(tick_label(tick), 12) for tick in y.ticks()), default=20)
+    left = left_of(y, y_label)
     slot = (right - left) / max(len(names), 1)
     wide = min(0.8 * slot / max(len(table), 1), 64.0)
     zero = y.at(y.low if log_y else 0.0)
@@ -53,84 +53,28 @@ def bar_chart(
     for order, (group, bars) in enumerate(table.items()):
         for index, name in enumerate(names):
             x = left + (index + 0.5) * slot + (order - len(table) / 2) * wide
-            interval = (intervals or {}).get(group, {}).get(name)
-            if name in bars:
-                parts += _bar((x, wide), bars[name], (y, zero), (group, name, order), interval)
+            if name in bars and y.shows(bars[name]):
+                top, end = sorted((y.at(bars[name]), zero))
+                told = tip(f"{group}, {name}: {bars[name]:.6g}" if group else f"{name}: {bars[name]:.6g}")
+                size = {"width": max(wide - 2, 1), "height": end - top}
+                parts.append(shape("rect", paint(series_role(order)), told, x=x, y=top, **size))
+                parts += _whiskers(x + size["width"] / 2, y, (intervals or {}).get(group, {}).get(name))
     parts += _below(names, left, slot, bottom, slanted)
-    base = f'x1="{number(left)}" y1="{number(zero)}" x2="{number(right)}" y2="{number(zero)}"'
-    parts.append(f"<line {base} {paint('faint', 'stroke')}/>")
+    parts.append(shape("line", paint("faint", "stroke"), x1=left, y1=zero, x2=right, y2=zero))
     if x_label:
         parts.append(label((left + right) / 2, height - 10, x_label, anchor="middle", role="soft", size=12))
     if not any(drawable(value, log_y) for value in values):
-        parts.append(label((left + right) / 2, (below + bottom) / 2, "no values", anchor="middle", role="faint"))
+        parts.append(no_values(left, right, below, bottom))
     said = [f"{group}, {name}" if group else name for group, bars in table.items() for name in bars]
     listed = "; ".join(f"{name}: {value:.4g}" for name, value in zip(said, values, strict=True))
     return image(width, height, title or "Bars", parts, description or listed or "No values.")
 
 
-def histogram(
-    values: Sequence[float],
-    *,
-    title: str,
-    x_label: str = "",
-    y_label: str = "number",
-    bins: int = 30,
-    description: str = "",
-    width: float = 720,
-    height: float = 320,
-) -> str:
-    """Return how often values occur, as SVG: `bins` intervals of one width. Values that are not finite are left out."""
-    finite = [float(value) for value in values if math.isfinite(value)]
-    edges, counts = bin_counts(finite, bins)
-    bottom, right = height - (52 if x_label else 32), width - 20
-    y = Axis.over([0.0, *map(float, counts)], bottom, 48, round_out=True)
-    left = 40 + max(text_width(tick_label(tick), 12) for tick in y.ticks())
-    x = Axis(edges[0], edges[-1], left, right)
-    shapes = []
-    for low, high, count in zip(edges, edges[1:], counts, strict=False):
-        if count:
-            box = (x.at(low), y.at(count), x.at(high) - x.at(low), bottom - y.at(count))
-            place = 'x="{}" y="{}" width="{}" height="{}"'.format(*map(number, box))
-            shapes.append(f"<rect {place}><title>{low:.4g} to {high:.4g}: {count:,}</title></rect>")
-    bars = f'<g stroke="#fcfcfb" stroke-width="0.5" {paint("series-1")}>{"".join(shapes)}</g>'
-    if not finite:
-        bars = label((left + right) / 2, (48 + bottom) / 2, "no values", anchor="middle", role="faint")
-    parts = [heading(title), y_axis(y, left, right, y_label), bars, x_axis(x, bottom, x_label)]
-    spread = f"{len(finite):,} values from {min(finite):.4g} to {max(finite):.4g}." if finite else "No values."
-    return image(width, height, title or "Histogram", parts, description or spread)
-
-
-def bin_counts(values: Sequence[float], bins: int) -> tuple[list[float], list[int]]:
-    """Return the edges of intervals of one width over the values, and the number of values in each."""
-    low, high = (min(values), max(values)) if values else (0.0, 1.0)
-    if low == high:
-        low, high = low - 0.5, high + 0.5
-    counts = [0] * bins
-    for value in values:
-        counts[min(int((value - low) / (high - low) * bins), bins - 1)] += 1
-    return [low + (high - low) * index / bins for index in range(bins)] + [high], counts
-
-
-def _bar(
-    place: tuple[float, float],
-    value: float,
-    scale: tuple[Axis, float],
-    named: tuple[str, str, int],
-    interval: Interval | None,
-) -> Iterator[str]:
-    """Yield a bar between 0 and its value, and its interval; nothing where the value cannot be drawn."""
-    (x, wide), (axis, zero), (group, name, order) = place, scale, named
-    if not axis.shows(value):
-        return
-    top, bottom = sorted((axis.at(value), zero))
-    said = escape(f"{group}, {name}: {value:.6g}" if group else f"{name}: {value:.6g}")
-    yield (
-        f'<rect x="{number(x)}" y="{number(top)}" width="{number(max(wide - 2, 1))}" height="{number(bottom - top)}" '
-        f"{paint(series_role(order))}><title>{said}</title></rect>"
-    )
+def _whiskers(x: float, axis: Axis, interval: Interval | None) -> Iterator[str]:
+    """Yield the line of an interval over the middle of a bar."""
     if interval and all(map(axis.shows, interval)):
-        low, high, middle = number(axis.at(interval[0])), number(axis.at(interval[1])), x + max(wide - 2, 1) / 2
-        left, centre, right = number(middle - 5), number(middle), number(middle + 5)
+        low, high = number(axis.at(interval[0])), number(axis.at(interval[1]))
+        left, centre, right = number(x - 5), number(x), number(x + 5)
         line = f"M{left},{low}H{right}M{left},{high}H{right}M{centre},{low}V{high}"
         yield f'<path d="{line}" fill="none" stroke-width="1.5" {paint("ink", "stroke")}/>'
 
@@ -147,7 +91,7 @@ def _below(names: Sequence[str], left: float, slot: float, bottom: float, slante
 
 def _sample(index: int, x: float, y: float) -> str:
     """Return a small bar, for the legend."""
-    return f'<rect x="{number(x + 5)}" y="{number(y - 10)}" width="13" height="11" {paint(series_role(index))}/>'
+    return shape("rect", paint(series_role(index)), x=x + 5, y=y - 10, width=13, height=11)
 
 
 # --- charts of estimates: a row for each, with its value as a dot and its interval as a line --------------------------
@@ -180,8 +124,8 @@ def interval_chart(
         for index, (name, value) in enumerate(values.items())
         for part in _row(axis, (name, value), lines.get(name), top + (index + 0.5) * _ROW, name in filled)
     ]
-    zero = f'x1="{number(axis.at(0))}" y1="{number(top)}" x2="{number(axis.at(0))}" y2="{number(bottom)}"'
-    parts = [heading(title), f"<line {zero} {paint('faint', 'stroke')}/>", *rows, x_axis(axis, bottom, x_label)]
+    zero = shape("line", paint("faint", "stroke"), x1=axis.at(0), y1=top, x2=axis.at(0), y2=bottom)
+    parts = [heading(title), zero, *rows, x_axis(axis, bottom, x_label)]
     said = "; ".join(_told(name, value, lines.get(name)) for name, value in values.items())
     return image(width, bottom + (52 if x_label else 32), title or "Intervals", parts, description or said)
 
@@ -190,20 +134,16 @@ def _row(axis: Axis, named: tuple[str, float], interval: Interval | None, y: flo
     """Yield a name, the line of its interval, and its dot."""
     (name, value), place = named, number(y)
     yield label(axis.start - 10, y, name, anchor="end", more=' dominant-baseline="central"')
-    yield (
-        f'<line x1="{number(axis.start)}" y1="{place}" x2="{number(axis.end)}" y2="{place}" {paint("rule", "stroke")}/>'
-    )
+    yield shape("line", paint("rule", "stroke"), x1=axis.start, y1=y, x2=axis.end, y2=y)
     if not axis.shows(value):
         return
     if interval and all(map(axis.shows, interval)):
         low, high = number(axis.at(interval[0])), number(axis.at(interval[1]))
         ends = "".join(f"M{x},{number(y - 5)}V{number(y + 5)}" for x in (low, high))
         yield f'<path d="M{low},{place}H{high}{ends}" fill="none" stroke-width="2" {paint("series-1", "stroke")}/>'
-    inner = "series-1" if filled else "paper"
-    yield (
-        f'<g stroke-width="2" {paint("series-1", "stroke")}><circle cx="{number(axis.at(value))}" cy="{place}" r="5" '
-        f"{paint(inner)}><title>{escape(_told(name, value, interval))}</title></circle></g>"
-    )
+    inner, told = paint("series-1" if filled else "paper"), tip(_told(name, value, interval))
+    dot = shape("circle", inner, told, cx=axis.at(value), cy=y, r=5)
+    yield f'<g stroke-width="2" {paint("series-1", "stroke")}>{dot}</g>'
 
 
 def _told(name: str, value: float, interval: Interval | None) -> str:

@@ -21,6 +21,23 @@ def image(width: float, height: float, title: str, parts: Iterable[str], descrip
     )
 
 
+def shape(name: str, more: str = "", inside: str = "", /, **places: float) -> str:
+    """Return an element with its coordinates and sizes; `more` are its other attributes, `inside` is what it holds."""
+    placed = " ".join(f'{key}="{number(value)}"' for key, value in places.items())
+    opened = f"<{name} {placed}{' ' if more else ''}{more}"
+    return f"{opened}>{inside}</{name}>" if inside else f"{opened}/>"
+
+
+def tip(text: str) -> str:
+    """Return the text that a browser shows where a mouse points at the element that it is in."""
+    return f"<title>{escape(text)}</title>"
+
+
+def path_of(points: Iterable[tuple[float, float]]) -> str:
+    """Return the points of a line or an area, as attributes have them."""
+    return " ".join(f"{number(x)},{number(y)}" for x, y in points)
+
+
 def label(
     x: float, y: float, text: str, *, anchor: str = "start", role: str = "ink", size: float = 13, more: str = ""
 ) -> str:
@@ -154,8 +171,8 @@ def join_panels(rows: Sequence[Sequence[str]], title: str, description: str = ""
             if opened is None:
                 raise ValueError("a panel must be an image of `drawing.image`")
             wide, high = float(opened[1]), float(opened[2])
-            place = f'x="{number(x)}" y="{number(y)}" width="{opened[1]}" height="{opened[2]}" viewBox="{opened[3]}"'
-            parts.append(f'<svg {place} role="img">{panel[opened.end() :].strip()}')
+            inner = panel[opened.end() :].strip().removesuffix("</svg>")
+            parts.append(shape("svg", f'viewBox="{opened[3]}" role="img"', inner, x=x, y=y, width=wide, height=high))
             x, tallest = x + wide + _GAP, max(tallest, high)
         y, width = y + tallest + _GAP, max(width, x - _GAP)
     return image(width, y, title or "Panels", parts, description)

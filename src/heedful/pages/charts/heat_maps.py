@@ -10,7 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from heedful.pages.charts.axes import Axis, tick_label, x_axis
+from heedful.pages.charts.axes import Axis, tick_label, upright, x_axis
 from heedful.pages.charts.drawing import (
     MISSING,
     channels_of,
@@ -20,7 +20,9 @@ from heedful.pages.charts.drawing import (
     label,
     number,
     paint,
+    shape,
     text_width,
+    tip,
 )
 
 Values = NDArray[np.floating[Any]]
@@ -73,9 +75,7 @@ def heat_map(
     ]
     if x_label and column_names:
         parts.append(label(left + wide / 2, top + tall + 24, x_label, anchor="middle", role="soft", size=12))
-    if y_label:
-        turn = f' transform="rotate(-90 16 {top + tall / 2:.1f})"'
-        parts.append(label(16, top + tall / 2, y_label, anchor="middle", role="soft", size=12, more=turn))
+    parts.append(upright(top + tall / 2, y_label))
     said = description or f"{rows} rows x {columns} columns, values from {least:.4g} to {most:.4g}."
     whole = max(left + wide + scale, 40 + text_width(title, 15))
     return image(whole, top + tall + below + 8, title or "Heat map", parts, said)
@@ -88,19 +88,13 @@ def cells(
     rows, columns = matrix.shape
     if reach is None:
         reach = max(float(np.abs(matrix[np.isfinite(matrix)]).max(initial=0)), 1e-6)
-    shares = matrix / reach
+    shares, whole = matrix / reach, {"x": left, "y": top, "width": columns * width, "height": rows * height}
     if matrix.size > _DRAWN_CELLS:
-        inner = (
-            f'<image x="{number(left)}" y="{number(top)}" width="{number(columns * width)}" '
-            f'height="{number(rows * height)}" preserveAspectRatio="none" href="{image_of_shares(shares)}"/>'
-        )
+        inner = shape("image", f'preserveAspectRatio="none" href="{image_of_shares(shares)}"', **whole)
     else:
         inner = "".join(_rectangles(matrix, shares, left, top, width, height))
     yield f'<g style="filter:var(--heat-filter,none)">{inner}</g>'
-    yield (
-        f'<rect x="{number(left)}" y="{number(top)}" width="{number(columns * width)}" '
-        f'height="{number(rows * height)}" fill="none" stroke="#d0d5dd" style="stroke:var(--rule,#d0d5dd)"/>'
-    )
+    yield shape("rect", 'fill="none" stroke="#d0d5dd" style="stroke:var(--rule,#d0d5dd)"', **whole)
 
 
 def _rectangles(matrix: Values, shares: Values, left: float, top: float, width: float, height: float) -> Iterator[str]:
@@ -108,10 +102,8 @@ def _rectangles(matrix: Values, shares: Values, left: float, top: float, width: 
         value = float(matrix[row, column])
         colour = colour_of(float(shares[row, column])) if math.isfinite(value) else MISSING
         said = f"{value:.4f}" if abs(value) < 1000 else f"{value:.4g}"
-        yield (
-            f'<rect x="{number(left + column * width)}" y="{number(top + row * height)}" width="{number(width)}" '
-            f'height="{number(height)}" fill="{colour}"><title>{said}</title></rect>'
-        )
+        place = {"x": left + column * width, "y": top + row * height, "width": width, "height": height}
+        yield shape("rect", f'fill="{colour}"', tip(said), **place)
 
 
 def name_sides(
@@ -147,24 +139,21 @@ def mark_cells(
 ) -> Iterator[str]:
     """Yield a dot in each of some cells, by (row, column)."""
     for row, column in places:
-        x, y = left + (column + 0.5) * width, top + (row + 0.5) * height
-        yield f'<circle cx="{number(x)}" cy="{number(y)}" r="3.4" {paint("doubt")}/>'
+        yield shape("circle", paint("doubt"), cx=left + (column + 0.5) * width, cy=top + (row + 0.5) * height, r=3.4)
 
 
 def _scale(x: float, y: float, height: float, least: float, reach: float) -> Iterator[str]:
     """Yield the scale: the colours from the greatest value down to 0, or down to the least one."""
     low = -1.0 if least < 0 else 0.0
     steps = 40
-    bars = []
+    bars = ""
     for index in range(steps):
-        share = 1 - (1 - low) * (index + 0.5) / steps
-        bars.append(
-            f'<rect x="{number(x)}" y="{number(y + index * height / steps)}" width="{_BAR}" '
-            f'height="{number(height / steps + 0.3)}" fill="{colour_of(share)}"/>'
-        )
-    yield f'<g style="filter:var(--heat-filter,none)">{"".join(bars)}</g>'
-    for edge, place in ((reach, y + 9), (low * reach, y + height)):
-        yield label(x + _BAR + 5, place, tick_label(float(f"{edge:.3g}")), role="soft", size=11)
+        colour = colour_of(1 - (1 - low) * (index + 0.5) / steps)
+        place = {"x": x, "y": y + index * height / steps, "width": _BAR, "height": height / steps + 0.3}
+        bars += shape("rect", f'fill="{colour}"', **place)
+    yield f'<g style="filter:var(--heat-filter,none)">{bars}</g>'
+    for edge, level in ((reach, y + 9), (low * reach, y + height)):
+        yield label(x + _BAR + 5, level, tick_label(float(f"{edge:.3g}")), role="soft", size=11)
 
 
 # --- many small cells as one image within an SVG: a PNG of 256 colours, which every browser draws ---------------------

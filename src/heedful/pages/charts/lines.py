@@ -6,18 +6,18 @@ from functools import partial
 from itertools import groupby
 from typing import Final
 
-from heedful.pages.charts.axes import Axis, tick_label, x_axis, y_axis
+from heedful.pages.charts.axes import Axis, left_of, no_values, x_axis, y_axis
 from heedful.pages.charts.drawing import (
     dashes,
     draw_legend,
-    escape,
     heading,
     image,
-    label,
     number,
     paint,
+    path_of,
     series_role,
-    text_width,
+    shape,
+    tip,
 )
 
 _MARKED: Final = 40  # points of a series that are marked one by one
@@ -72,7 +72,7 @@ def line_chart(
     y_values = [*(y for one in series for y in one.y), *(y for band in bands for y in (*band.low, *band.high))]
     bottom, right = height - (52 if x_label else 32), width - 20
     y = Axis.over(y_range or y_values, bottom, below, log=log_y, round_out=y_range is None)
-    left = 20 + (20 if y_label else 0) + max((text_width(tick_label(tick), 12) for tick in y.ticks()), default=20)
+    left = left_of(y, y_label)
     x_values = [x for one in series for x in one.x] + [x for band in bands for x in band.x]
     x = Axis.over(x_range or x_values, left, right, log=log_x)
     frame = _Frame(x, y)
@@ -83,10 +83,10 @@ def line_chart(
     inner = "".join(curves)
     if x_range or y_range:
         box = f"{number(left)} {number(below)} {number(right - left)} {number(bottom - below)}"
-        place = 'x="{}" y="{}" width="{}" height="{}"'.format(*box.split())
-        inner = f'<svg {place} viewBox="{box}">{inner}</svg>'
+        size = {"width": right - left, "height": bottom - below}
+        inner = shape("svg", f'viewBox="{box}"', inner, x=left, y=below, **size)
     if not any(x.shows(a) and y.shows(b) for one in series for a, b in zip(one.x, one.y, strict=True)):
-        inner += label((left + right) / 2, (below + bottom) / 2, "no values", anchor="middle", role="faint")
+        inner += no_values(left, right, below, bottom)
     scale = (
         f"{x.low:.17g} {x.high:.17g} {number(left)} {number(right)}{' log' if log_x else ''}"  # for scripts of pages
     )
@@ -99,31 +99,27 @@ def _sample(series: Sequence[Series], index: int, x: float, y: float) -> str:
     """Return a piece of a curve, for the legend."""
     own = series[index].colour
     role = series_role(index if own is None else own)
-    place = f'x1="{number(x)}" y1="{number(y - 4)}" x2="{number(x + 20)}" y2="{number(y - 4)}"'
-    return f'<line {place} stroke-width="2.5"{dashes(index)} {paint(role, "stroke")}/>'
+    look = f'stroke-width="2.5"{dashes(index)} {paint(role, "stroke")}'
+    return shape("line", look, x1=x, y1=y - 4, x2=x + 20, y2=y - 4)
 
 
 def _curve(one: Series, frame: _Frame, colour: int, index: int) -> str:
     role, drawn = series_role(colour), []
     for run in _runs(one, frame):
-        path = " ".join(f"{number(x)},{number(y)}" for x, y in _thinned(run))
-        if len(run) > 1:
-            drawn.append(f'<polyline points="{path}"/>')
-        else:
-            drawn.append(f'<circle cx="{number(run[0][0])}" cy="{number(run[0][1])}" r="2.5" {paint(role)}/>')
+        alone = shape("circle", paint(role), cx=run[0][0], cy=run[0][1], r=2.5)
+        drawn.append(f'<polyline points="{path_of(_thinned(run))}"/>' if len(run) > 1 else alone)
     marks = "".join(_marks(one, frame, role)) if len(one.x) <= _MARKED else ""
     return (
         f'<g fill="none" stroke-width="2" stroke-linejoin="round"{dashes(index)} {paint(role, "stroke")}>'
-        f"<title>{escape(one.name)}</title>{''.join(drawn)}</g>{marks}"
+        f"{tip(one.name)}{''.join(drawn)}</g>{marks}"
     )
 
 
 def _marks(one: Series, frame: _Frame, role: str) -> Iterator[str]:
     for x, y in zip(one.x, one.y, strict=True):
         if frame.x.shows(x) and frame.y.shows(y):
-            place = f'cx="{number(frame.x.at(x))}" cy="{number(frame.y.at(y))}"'
             named = f"{one.name}: {x:.6g}, {y:.6g}" if one.name else f"{x:.6g}, {y:.6g}"
-            yield f'<circle {place} r="3" {paint(role)}><title>{escape(named)}</title></circle>'
+            yield shape("circle", paint(role), tip(named), cx=frame.x.at(x), cy=frame.y.at(y), r=3)
 
 
 def _runs(one: Series, frame: _Frame) -> Iterator[list[tuple[float, float]]]:
@@ -154,8 +150,7 @@ def _band(band: Band, frame: _Frame, colour: int) -> str:
             points = list(group)
             there = [(frame.x.at(x), frame.y.at(high)) for x, _, high in points]
             back = [(frame.x.at(x), frame.y.at(low)) for x, low, _ in reversed(points)]
-            path = " ".join(f"{number(x)},{number(y)}" for x, y in [*_thinned(there), *_thinned(back)])
-            shapes.append(f'<polygon points="{path}"/>')
+            shapes.append(f'<polygon points="{path_of([*_thinned(there), *_thinned(back)])}"/>')
     return f'<g fill-opacity="0.18" {paint(series_role(colour))}>{"".join(shapes)}</g>'
 
 

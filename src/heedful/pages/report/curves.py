@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Literal
 
 from heedful.pages.charts.lines import Series, line_chart
@@ -93,11 +94,11 @@ def _scores(records: Sequence[RunRecord]) -> Iterator[Figure]:
 def _training(records: Sequence[RunRecord]) -> Iterator[Figure]:
     """Yield how training went: learning rate, gradient, speed, waiting."""
     tokens = records[0].tokens
-    rows: tuple[tuple[str, str, str, Callable[[float], float]], ...] = (
-        ("learning_rate", "Learning rate", "", _same),
-        ("gradient_norm", "Norm of the gradient", "", _same),
-        ("tokens_per_second", "Speed", f"{tokens} per second", _same),
-        ("data_wait", "Time spent waiting for data", "percent", lambda share: 100 * share),
+    rows = (
+        ("learning_rate", "Learning rate", "", 1),
+        ("gradient_norm", "Norm of the gradient", "", 1),
+        ("tokens_per_second", "Speed", f"{tokens} per second", 1),
+        ("data_wait", "Time spent waiting for data", "percent", 100),
     )
     for key, title, unit, scale in rows:
         series = _of_runs(records, "train", key, scale)
@@ -106,13 +107,8 @@ def _training(records: Sequence[RunRecord]) -> Iterator[Figure]:
         yield Figure("skipped", "Updates without a finite gradient", _of_runs(records, "train", "skipped"), "updates")
 
 
-def _of_runs(
-    records: Sequence[RunRecord],
-    part: Literal["train", "valid"],
-    key: str,
-    scale: Callable[[float], float] = lambda value: value,
-) -> list[Series]:
-    """Return the curve of each run that has the value, in the colour of the run."""
+def _of_runs(records: Sequence[RunRecord], part: Literal["train", "valid"], key: str, scale: float = 1) -> list[Series]:
+    """Return the curve of each run that has the value, times the scale, in the colour of the run."""
     named = zip(run_names(records), records, strict=True)
     found = [
         replace(_series(name, record.train if part == "train" else record.valid, key, scale), colour=index)
@@ -121,21 +117,17 @@ def _of_runs(
     return [one for one in found if one.x]
 
 
-def _same(value: float) -> float:
-    return value
-
-
 def _spans(series: Sequence[Series]) -> bool:
     """Whether values span so many powers of ten that a linear axis shows the greatest alone."""
     values = [value for one in series for value in one.y if math.isfinite(value) and value > 0]
     return bool(values) and max(values) > 100 * min(values)
 
 
-def _series(name: str, entries: Sequence[Entry], key: str, scale: Callable[[float], float] = _same) -> Series:
+def _series(name: str, entries: Sequence[Entry], key: str, scale: float = 1) -> Series:
     """Return a curve over steps; where a value is not finite it has a gap."""
     points = [(int(entry["step"]), value_of(entry, key)) for entry in entries if key in entry]
     kept = thin(points)
-    return Series(name, [step for step, _ in kept], [math.nan if y is None else scale(y) for _, y in kept])
+    return Series(name, [step for step, _ in kept], [math.nan if y is None else scale * y for _, y in kept])
 
 
 def thin(points: Sequence[Any], most: int = _MOST) -> list[Any]:
@@ -154,7 +146,7 @@ ByLayer = dict[str, float]  # a value for each layer, or for the attention of ea
 def layer_figures(records: Sequence[RunRecord]) -> list[Figure]:
     """Return a figure of each quantity and run: gradients, updates relative to weights, entropies of attention."""
     rows: tuple[tuple[str, str, str, bool, Callable[[Mapping[str, Any]], ByLayer]], ...] = (
-        ("gradients", "Norm of the gradient of each layer", "", True, _gradients),
+        ("gradients", "Norm of the gradient of each layer", "", True, partial(_norms, name="gradient")),
         ("updates", "Update divided by weights of each layer", "", True, _updates),
         ("entropy", "Entropy of attention, mean over heads", "nats", False, _entropies),
     )
@@ -173,11 +165,6 @@ def _layer_series(record: RunRecord, values: Callable[[Mapping[str, Any]], ByLay
     layers = dict.fromkeys(layer for _, one in kept for layer in one)
     steps = [step for step, _ in kept]
     return [Series(layer, steps, [one.get(layer, math.nan) for _, one in kept]) for layer in layers]
-
-
-def _gradients(entry: Mapping[str, Any]) -> ByLayer:
-    """Return the norm over all weights of each layer."""
-    return _norms(entry, "gradient")
 
 
 def _updates(entry: Mapping[str, Any]) -> ByLayer:

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from heedful.pages.charts.bars import bar_chart, bin_counts, histogram, interval_chart
+from heedful.pages.charts.bars import bar_chart, interval_chart
 from heedful.pages.charts.drawing import SERIES, channels_of, colour_of, dashes, paint, series_role
 from heedful.pages.charts.heat_maps import heat_map
 from heedful.pages.charts.lines import Band, Series, line_chart
@@ -129,17 +129,6 @@ def test_groups_stand_next_to_each_other_with_their_intervals() -> None:
     assert (float(low), float(high)) == pytest.approx((up["2"], up["4"]), abs=0.02)
 
 
-def test_a_histogram_counts_every_value_once() -> None:
-    values = [0.0, 0.1, 0.5, 0.99, 1.0, math.nan]
-    root = parse(histogram(values, title="", bins=2))
-    found = [bar[0].text for bar in root.iter(f"{SVG}rect") if len(bar)]
-    assert found == ["0 to 0.5: 2", "0.5 to 1: 3"]
-    assert bin_counts([7.0, 7.0], 3) == (
-        [6.5, pytest.approx(6.8333, abs=1e-4), pytest.approx(7.1667, abs=1e-4), 7.5],
-        [0, 2, 0],
-    )
-
-
 def test_cells_of_a_heat_map_have_their_place_and_their_colour() -> None:
     values = np.array([[1.0, 0.0, -0.5], [math.nan, 0.25, 0.0]])
     drawn = heat_map(values, title="Cells", row_names=["top", "bottom"], column_names=["a", "b", "c"], dots=[(1, 2)])
@@ -178,7 +167,6 @@ EMPTY: dict[str, Callable[[], str]] = {
     "line_chart of nothing finite": lambda: line_chart([Series("a", [1, 2], [math.nan, math.inf])], title=""),
     "log of negative values": lambda: line_chart([Series("a", [1, 2], [-1, 0])], title="", log_y=True, log_x=True),
     "bar_chart": lambda: bar_chart({}, title=""),
-    "histogram": lambda: histogram([], title=""),
     "heat_map": lambda: heat_map(np.zeros((0, 0)), title=""),
     "heat_map of nothing finite": lambda: heat_map([[math.nan]], title=""),
 }
@@ -199,7 +187,6 @@ NAMED: dict[str, Callable[[], str]] = {
         [Series(NASTY, [0, 1], [0, 1]), Series("b", [0], [0])], title=NASTY, x_label=NASTY, y_label=NASTY
     ),
     "bar_chart": lambda: bar_chart({NASTY: {NASTY: 1}, "b": {NASTY: 2}}, title=NASTY, x_label=NASTY, y_label=NASTY),
-    "histogram": lambda: histogram([1], title=NASTY, x_label=NASTY, y_label=NASTY),
     "heat_map": lambda: heat_map(
         [[1]], title=NASTY, x_label=NASTY, y_label=NASTY, row_names=[NASTY], column_names=[NASTY]
     ),
