@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from heedful.cli import messages
-from heedful.cli.images import Unread
 from heedful.cli.input import InputLines, open_inputs
 from heedful.cli.options import (
     DeviceOption,
@@ -75,16 +74,23 @@ class Answering:
         *,
         as_json: bool,
         counts: bool = False,
-    ) -> Unread:
-        """Write what a stream answers to images, and return those that could not be read, whose lines are blank.
+    ) -> list[str]:
+        """Write what a stream answers to images; return why some could not be read: their lines are blank, or errors.
 
         `line` gets an answer and the path of its image; `counts` says whether the stream reports progress.
         """
-        unread = Unread()
+        unread: list[str] = []
         with line_writer(self.output) as write, line_progress(doing, images, self.output) as progress:
             told = {"progress": progress} if counts else {}
-            for made in unread.lines(images, stream(images, refused=unread.add, **told), line, as_json):
-                write(made)
+            answers = stream(images, refused=lambda error: unread.append(str(error)), **told)
+            known = 0
+            for path, found in zip(images, answers, strict=True):
+                if len(unread) == known:
+                    write(line(found, str(path)))
+                else:
+                    known += 1
+                    unread[-1] = unread[-1] if str(path) in unread[-1] else f"{path}: {unread[-1]}"
+                    write({"image": str(path), "error": unread[-1]} if as_json else "")
                 progress(not counts)
         return unread
 

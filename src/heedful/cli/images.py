@@ -1,17 +1,14 @@
 """Images on the command line: files, and folders of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user, read_json
-from heedful.cli.output import Line
 from heedful.config.corpora.old_names import OLD_KINDS
 from heedful.data.images.decoding import is_image_name
 
-Answer = TypeVar("Answer")
 _SEEING: Final = ("image_classifier", "captioner", "image_answerer", "image_regressor")  # families that read images
 _IMAGES_ONLY: Final = "This model reads images: give their files, or folders of them."
 
@@ -56,31 +53,7 @@ def image_inputs(arguments: Sequence[str] | None, texts: Sequence[str] | None = 
     return found
 
 
-@dataclass
-class Unread:
-    """Images that could not be read, and why: all others are answered before the command fails."""
-
-    reasons: list[str] = field(default_factory=list)
-
-    def add(self, error: UserError) -> None:
-        """Keep the error of the image that is answered next."""
-        self.reasons.append(str(error))
-
-    def lines(
-        self, paths: Sequence[Path], answers: Iterable[Answer], line: Callable[[Answer, str], Line], as_json: bool
-    ) -> Iterator[Line]:
-        """Yield what is written for each image: for one that could not be read a blank line, or its error."""
-        known = 0
-        for path, found in zip(paths, answers, strict=True):
-            if len(self.reasons) == known:
-                yield line(found, str(path))
-                continue
-            known += 1
-            if str(path) not in self.reasons[-1]:
-                self.reasons[-1] = f"{path}: {self.reasons[-1]}"
-            yield {"image": str(path), "error": self.reasons[-1]} if as_json else ""
-
-    def check(self) -> None:
-        """Fail with one line for each of them, if there are any."""
-        if self.reasons:
-            raise UserError("\n".join(self.reasons))
+def check_all_read(unread: Sequence[str]) -> None:
+    """Fail with one line for each image that could not be read, after all others have been answered."""
+    if unread:
+        raise UserError("\n".join(unread))

@@ -1,11 +1,11 @@
 """`heedful average`: average the weights of checkpoints or models into one model."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from heedful.cli import messages
+from heedful.cli.output import write_result
 
 
 def command(
@@ -31,7 +31,7 @@ def command(
 
     parts = average(models, out, last=last, best=best)
     if as_json:
-        print(json.dumps({"model": str(out), "averaged": [str(part) for part in parts]}, ensure_ascii=False))
+        write_result({"model": str(out), "averaged": [str(part) for part in parts]})
     else:
         print(f"The average of {', '.join(part.name for part in parts)} is in {out}")
     if len(models) > 1 and are_strangers(models):

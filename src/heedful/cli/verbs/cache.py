@@ -1,6 +1,5 @@
 """`heedful cache`: list and clear the cache of prepared data."""
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -38,7 +37,7 @@ def list_entries(
     with line_writer(output) as write:
         if as_json:
             for entry in entries:
-                write(json.dumps({**asdict(entry), "path": str(entry.path)}, ensure_ascii=False))
+                write({**asdict(entry), "path": str(entry.path)})
             return
         rows = [
             [entry.path.name[:_NAME], entry.kind, entry.what, show_size(entry.size), _age(entry)] for entry in entries

@@ -11,7 +11,7 @@ from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.answering import Answering
-from heedful.cli.images import image_inputs
+from heedful.cli.images import check_all_read, image_inputs
 from heedful.cli.options import (
     Searching,
     with_option_groups,
@@ -73,7 +73,7 @@ def command(
     unread = asked.write_images("describing", images, stream, line, as_json=as_json, counts=True)
     if cut:
         messages.warn(
-            f"{cut:,} of {len(images) - len(unread.reasons):,} captions were cut at the maximum length: raise "
+            f"{cut:,} of {len(images) - len(unread):,} captions were cut at the maximum length: raise "
             "--max-extra to see more of them."
         )
-    unread.check()
+    check_all_read(unread)

@@ -7,7 +7,7 @@ import typer
 from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.images import family_of, image_inputs
+from heedful.cli.images import check_all_read, family_of, image_inputs
 from heedful.cli.options import with_option_groups
 from heedful.cli.output import Line
 
@@ -57,7 +57,7 @@ def command(
 
             reader = ImageClassifier.load(*place)
         several = reader.several
-        asked.write_images("classifying", images, reader.stream, line, as_json=as_json).check()
+        check_all_read(asked.write_images("classifying", images, reader.stream, line, as_json=as_json))
         return
     entries = asked.open()
     with asked.loading() as place:

@@ -1,6 +1,5 @@
 """`heedful gradients`: how far back the gradient of a recurrent cell reaches."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -40,7 +39,7 @@ def command(
     with line_writer(output) as write:
         if as_json:
             rounded = {cell: [float(f"{norm:.4g}") for norm in curve] for cell, curve in curves.items()}
-            write(json.dumps({"width": width, "steps": steps, "seed": seed, "norms": rounded}))
+            write({"width": width, "steps": steps, "seed": seed, "norms": rounded})
             return
         write("distance  " + "  ".join(f"{cell:>9}" for cell in curves))
         for distance in (some for some in _DISTANCES if some < steps):

@@ -1,6 +1,5 @@
 """`heedful import FOLDER`: convert a Hugging Face model into a model of Heedful."""
 
-import json
 import re
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from heedful.base.errors import UserError
+from heedful.cli.output import write_result
 
 
 def command(
@@ -35,7 +35,6 @@ def command(
     place = Path("runs") / folder.resolve().name if out is None else out
     found = import_model(folder, place)
     if as_json:
-        made = {"model": str(place), "type": found.model_type, "parameters": found.parameters}
-        print(json.dumps(made, ensure_ascii=False))
+        write_result({"model": str(place), "type": found.model_type, "parameters": found.parameters})
         return
     print(f"{folder} ({found.model_type}, {found.parameters:,} parameters) is now a model of Heedful in {place}")

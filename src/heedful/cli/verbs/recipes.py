@@ -1,6 +1,5 @@
 """`heedful recipes`: list, show and copy the recipes that ship with Heedful."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -28,9 +27,9 @@ def list_recipes(
     width = max(map(len, shipped), default=0)
     with line_writer(output) as write:
         for name, path in shipped.items():
-            told = {"name": name, "summary": summary(path), "path": str(path)}
-            plain = f"{name:{width}}  {told['summary']}".rstrip()
-            write(json.dumps(told, ensure_ascii=False) if as_json else plain)
+            told = summary(path)
+            listed = {"name": name, "summary": told, "path": str(path)}
+            write(listed if as_json else f"{name:{width}}  {told}".rstrip())
 
 
 @app.command()

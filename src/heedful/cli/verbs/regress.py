@@ -6,7 +6,7 @@ import typer
 
 from heedful.base.columns import one_column
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.images import family_of, image_inputs
+from heedful.cli.images import check_all_read, family_of, image_inputs
 from heedful.cli.options import with_option_groups
 from heedful.cli.output import Line
 
@@ -35,7 +35,7 @@ def command(
             from heedful.tasks.regress.model import ImageRegressor  # after the quick checks: torch takes seconds
 
             reader = ImageRegressor.load(*place)
-        asked.write_images("predicting", images, reader.stream, line, as_json=as_json).check()
+        check_all_read(asked.write_images("predicting", images, reader.stream, line, as_json=as_json))
         return
     entries = asked.open()
     with asked.loading() as place:

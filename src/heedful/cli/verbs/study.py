@@ -41,7 +41,7 @@ def command(
     study that was stopped continues when the same command is given again. --set applies to all variations; most
     studies need `--set data.folder=FOLDER`.
     """
-    from heedful.lab.study.definition import find_study, shipped_studies, title_of
+    from heedful.lab.study.definition import find_study, read_study, shipped_studies, title_of
 
     if listed:
         shipped = shipped_studies()
@@ -53,8 +53,6 @@ def command(
         raise UserError("Name a study: a file, or one of `heedful study --list`.")
     path = find_study(study)
     folder = output_folder(out or Path("runs") / path.stem)
-    from heedful.lab.study.definition import read_study
-
     defined = read_study(path, set_ or (), _seeds(seeds))  # before torch is imported, so that mistakes show at once
     with StopRequest("Stopped: run the same command again to continue."):
         with messages.busy("loading PyTorch"):

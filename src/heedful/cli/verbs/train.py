@@ -1,6 +1,5 @@
 """`heedful train RECIPE`: train a model into a run folder, or estimate what that would take."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +10,7 @@ from heedful.base.errors import UserError, memory_faults
 from heedful.base.files import is_unicode, output_folder
 from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption
+from heedful.cli.output import write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.defaults.apply import with_followed_defaults
@@ -76,16 +76,12 @@ def _print_forecast(recipe: Recipe, as_json: bool) -> None:
 
     with memory_faults(memory_advice(recipe)):
         forecast = dry_run(recipe, _console())
-    if as_json:
-        print(json.dumps(asdict(forecast)))
-        return
-    gpu = (
-        ""
-        if forecast.peak_gpu_bytes is None
-        else f"\nGPU memory   {forecast.peak_gpu_bytes / 2**30:.1f} GiB at the peak"
-    )
-    print(
-        f"parameters   {forecast.parameters:,}\n"
+    peak = forecast.peak_gpu_bytes
+    gpu = "" if peak is None else f"\nGPU memory   {peak / 2**30:.1f} GiB at the peak"
+    write_result(
+        asdict(forecast)
+        if as_json
+        else f"parameters   {forecast.parameters:,}\n"
         f"speed        {forecast.tokens_per_second:,.0f} {recipe.rules.tokens}/s\n"
         f"whole run    {forecast.updates:,} updates, {forecast.epochs:,.1f} epochs, {duration(forecast.seconds)} "
         f"without validation\n"

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from heedful.explain.explanation import Explanation
     from heedful.tasks.translate.model import Translation
 
-_RESULTS: Final = "Results"
+_result = partial(typer.Option, rich_help_panel="Results")
 
 
 @dataclass(frozen=True)
@@ -38,41 +38,26 @@ class ResultOptions:
 
     n_best: Annotated[
         int | None,
-        typer.Option(
+        _result(
             "--n-best",
             metavar="N",
             min=1,
             help="Write N translations of each line, one per line: line number, score, text.",
-            rich_help_panel=_RESULTS,
         ),
     ] = None
     alignments: Annotated[
         bool,
-        typer.Option(
-            "--alignments",
-            help="Add a column with the source word that each word attended to most: 0-0 1-2 ...",
-            rich_help_panel=_RESULTS,
-        ),
+        _result("--alignments", help="Add a column with the source word that each word attended to most: 0-0 1-2 ..."),
     ] = False
-    scores: Annotated[
-        bool,
-        typer.Option("--scores", help="Write the score and a tab before each translation.", rich_help_panel=_RESULTS),
-    ] = False
+    scores: Annotated[bool, _result("--scores", help="Write the score and a tab before each translation.")] = False
     as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json",
-            help="Write one JSON object per line: text, score, token ids and more.",
-            rich_help_panel=_RESULTS,
-        ),
+        bool, _result("--json", help="Write one JSON object per line: text, score, token ids and more.")
     ] = False
-
     attention: Annotated[
         bool,
-        typer.Option(
+        _result(
             "--attention",
             help="With --json: add the weights of every layer and head, and the probability of every token.",
-            rich_help_panel=_RESULTS,
         ),
     ] = False
 
