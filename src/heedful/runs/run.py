@@ -18,7 +18,7 @@ from heedful.models.own_parts import handed_over
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.pages.report.live import LiveReport
+from heedful.pages.report.page import LiveReport
 from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card

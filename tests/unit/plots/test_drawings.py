@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 import pytest
 
 import heedful
+from heedful.cli.verbs.plot import image_file, write_image
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.plots.architecture import describe_network, draw_architecture
-from heedful.plots.formats import check_ending, write_image
 from heedful.plots.recipes import network_of, recipe_network
 from heedful.plots.recurrent import NAMES, Graph, draw_cell, draw_unrolled, graph_of
 
@@ -83,30 +83,30 @@ def test_the_cell_of_a_recipe_is_found_and_others_refused() -> None:
 
 def test_images_are_written_by_their_ending(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn = draw_cell("tanh")
-    write_image(drawn, tmp_path / "cell.svg", "title", "lead")
+    write_image(drawn, tmp_path / "cell.svg", "title")
     file = (tmp_path / "cell.svg").read_text(encoding="utf-8")
     assert "prefers-color-scheme: dark" in file
     assert re.sub("<style>.*?</style>", "", file, count=1, flags=re.DOTALL) == drawn
-    write_image(drawn, tmp_path / "cell.html", "A <title>", "lead")
+    write_image(drawn, tmp_path / "cell.html", "A <title>")
     page = (tmp_path / "cell.html").read_text(encoding="utf-8")
     assert "<h1>A &lt;title&gt;</h1>" in page
     assert drawn in page
     assert "<script" not in page
     with pytest.raises(heedful.UserError, match=r"cell.gif: an image is a file that ends in .svg, .png, .html"):
-        check_ending(Path("cell.gif"))
+        image_file(Path("cell.gif"), "cell")
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(heedful.UserError, match=r"cell.png: PNG needs the program rsvg-convert: .*write cell.svg"):
-        check_ending(Path("cell.png"))
+        image_file(Path("cell.png"), "cell")
 
 
 def test_a_png_has_twice_the_pixels(tmp_path: Path) -> None:
     try:
-        check_ending(Path("cell.png"))
+        image_file(Path("cell.png"), "cell")
     except heedful.UserError as error:
         pytest.skip(str(error))
-    write_image(draw_cell("tanh"), tmp_path / "cell.png", "title", "lead")
+    write_image(draw_cell("tanh"), tmp_path / "cell.png", "title")
     data = (tmp_path / "cell.png").read_bytes()
     assert data.startswith(b"\x89PNG")
     assert int.from_bytes(data[16:20], "big") == 2 * 560
     with pytest.raises(heedful.UserError, match="rsvg-convert could not draw the image"):
-        write_image("<svg", tmp_path / "broken.png", "title", "lead")
+        write_image("<svg", tmp_path / "broken.png", "title")

@@ -3,34 +3,26 @@
 import os
 import sys
 from collections.abc import Sequence
-from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
-from heedful.base.files import output_folder
+from heedful.base.errors import Stopped, UserError
+from heedful.base.files import output_folder, write_bytes
+from heedful.cli import messages
+from heedful.cli.options import SetOption
+from heedful.cli.verbs.explain import PAGE
+from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
+from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
 from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
 
 if TYPE_CHECKING:
     from heedful.tasks.classify.image_models import ImageClassifier
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from heedful.base.errors import Stopped, UserError
-from heedful.base.files import write_bytes
-from heedful.cli import messages
-from heedful.cli.options import SetOption
-from heedful.cli.verbs.explain import PAGE
-from heedful.config.reading.load import load_recipe
-from heedful.data.builtin.english_spanish import EXAMPLES, sentence_pairs
-
-if TYPE_CHECKING:
-    from heedful.tasks.translate.model import Translator
 
 RECIPE: Final = "demo-en-es"
 INTRODUCTION: Final = """\
@@ -83,7 +75,12 @@ def command(
         show_images(recipe, out)
         return
     model = Translator.load(out)
-    _evaluate(model, recipe.data.test[0].count)  # type: ignore[union-attr]  # the demo's own recipe names a builtin
+    count = recipe.data.test[0].count  # type: ignore[union-attr]  # the demo's own recipe names a builtin
+    found = model.evaluate_rows(list(sentence_pairs("test", count)))
+    print(
+        f"\nHeld-out sentences: {found.exact:,} of {count:,} exactly right ({found.exact / count:.1%}), "
+        f"BLEU {found.bleu.score:.1f}; {count / found.seconds:,.0f} sentences/s\n"
+    )
     for source, translation in zip(EXAMPLES, model.translate(list(EXAMPLES)), strict=True):
         print(f"  {source}\n      {translation}")
     page = output_folder(out) / PAGE
@@ -95,14 +92,6 @@ def command(
             print(f"      {model.translate(line)}")
     print(f"\nWhat the model attends to, on a page: open {page.resolve().as_uri()} in a browser.")
     print(NEXT.format(recipe=RECIPE))
-
-
-def _evaluate(model: "Translator", count: int) -> None:
-    found = model.evaluate_rows(list(sentence_pairs("test", count)))
-    print(
-        f"\nHeld-out sentences: {found.exact:,} of {count:,} exactly right ({found.exact / count:.1%}), "
-        f"BLEU {found.bleu.score:.1f}; {count / found.seconds:,.0f} sentences/s\n"
-    )
 
 
 def _typed() -> str:
@@ -167,8 +156,8 @@ def _show(model: "ImageClassifier", shown: Sequence[Scene]) -> None:
     for first in range(0, len(shown), _SHOWN):
         row, words = shown[first : first + _SHOWN], told[first : first + _SHOWN]
         if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
-            for line in beside_each_other([image_lines(draw_scene(scene), _SIZE) for scene in row], _SIZE):
-                print(f"  {line}")
+            for lines in zip(*(image_lines(draw_scene(scene), _SIZE) for scene in row), strict=True):
+                print("  " + "   ".join(lines))
             print("  " + "   ".join(word.ljust(_SIZE) for word in words).rstrip() + "\n")
         else:
             for scene, word in zip(row, words, strict=True):
@@ -178,23 +167,12 @@ def _show(model: "ImageClassifier", shown: Sequence[Scene]) -> None:
 # --- small images on a terminal: every character shows two pixels, the upper one and the lower one --------------------
 
 
-_BESIDE = "   "  # between two images
-
-
 def image_lines(pixels: NDArray[np.uint8], size: int) -> list[str]:
     """Return a square image, reduced to size x size pixels, as lines of coloured half blocks."""
     places = (np.arange(size) + 0.5) * len(pixels) / size
     small = pixels[np.ix_(places.astype(int), places.astype(int))].tolist()
     pairs = zip(small[::2], small[1::2], strict=False)
     return ["".join(_two_pixels(*pair) for pair in zip(*rows, strict=True)) + "\x1b[0m" for rows in pairs]
-
-
-def beside_each_other(columns: list[list[str]], width: int) -> list[str]:
-    """Return blocks of lines next to each other; each block is shown `width` characters wide."""
-    return [
-        _BESIDE.join(part if part else " " * width for part in parts).rstrip()
-        for parts in zip_longest(*columns, fillvalue="")
-    ]
 
 
 def _two_pixels(upper: list[int], lower: list[int]) -> str:

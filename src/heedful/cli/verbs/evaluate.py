@@ -117,10 +117,10 @@ def command(
 
     if record:
         result_file(record)
-    options: dict[str, object] = {**decoding, **words.options(), **({"raw": True} if raw else {})}
-    of_tasks = {"stride": stride, "threshold": threshold, "max_answer": max_answer, "metric": metric or None}
-    options |= {"unconstrained": True} if unconstrained else {}
-    options |= {name: value for name, value in of_tasks.items() if value is not None}
+    flags = {"raw": raw or None, "unconstrained": unconstrained or None, "metric": metric or None}
+    of_tasks = {**flags, "stride": stride, "threshold": threshold, "max_answer": max_answer}
+    given_ = {name: value for name, value in of_tasks.items() if value is not None}
+    options: dict[str, object] = {**decoding, **words.options(), **given_}
     described = describe(models)
     rules = common_rules(described, "their scores cannot be averaged")
     for name, value in {**options, "to": to, "with": others or None}.items():

@@ -1,17 +1,21 @@
 """`heedful plot`: images as the papers draw them, from recipes, options and models."""
 
+import shutil
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
 from heedful.base.errors import UserError
+from heedful.base.files import write_bytes
 from heedful.cli import messages
 from heedful.cli.options import ModelArgument, SetOption
 from heedful.cli.output import check_output, tell_page, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
+from heedful.pages.html import static_page, themed
 
 app = typer.Typer(
     help="Draw positions, schedules, distributions, alignments, networks, cells, costs of layers and gradients."
@@ -50,8 +54,11 @@ def positions(
 
     With a recipe, its width and its arrangement are drawn.
     """
-    path = _checked(output, "positions")
-    curves = [_whole("--dimensions", part, least=0) for part in dimensions.split(",")]
+    path = image_file(output, "positions")
+    for part in map(str.strip, dimensions.split(",")):
+        if not part.isdecimal():
+            raise UserError(f"--dimensions: `{part}` is not a whole number from 0 on: write such as 4,5,6,7.")
+    curves = list(map(int, dimensions.split(",")))
     from heedful.plots.positions import draw_positions, positions_of
 
     own, halves = 500, None
@@ -60,7 +67,7 @@ def positions(
     wide = width or own
     if wide % 2:
         raise UserError(f"--width is {wide}, but sinusoidal positions have an even number of dimensions.")
-    _write(draw_positions(wide, length, curves, halves), path, "Sinusoidal positions")
+    write_image(draw_positions(wide, length, curves, halves), path, "Sinusoidal positions")
 
 
 @app.command()
@@ -85,13 +92,13 @@ def schedule(
 
     Without either, the schedule of Vaswani et al. 2017 is drawn for three models. No data is read.
     """
-    path = _checked(output, "schedule")
+    path = image_file(output, "schedule")
     from heedful.plots.schedules import USUAL, curve_of_recipe, curve_of_text, draw_schedules
 
     curves = [curve_of_recipe(recipe, name) for name, recipe in _recipes(recipes, overrides)]
     texts = given or ([] if curves else list(USUAL))
     curves += [curve_of_text(text, steps) for text in texts]
-    _write(draw_schedules(curves, steps, log), path, "Learning rate")
+    write_image(draw_schedules(curves, steps, log), path, "Learning rate")
 
 
 @app.command()
@@ -104,11 +111,11 @@ def distribution(
     output: OutputOption = None,
 ) -> None:
     """Draw what distributions make of the same scores: softmax, sparsemax, entmax and others."""
-    path = _checked(output, "distribution")
-    numbers = [_number("--scores", part) for part in scores.split(",")]
+    path = image_file(output, "distribution")
+    numbers = list(map(_score, scores.split(",")))
     from heedful.plots.attention import USUAL, draw_distributions
 
-    _write(draw_distributions(names or USUAL, numbers, alpha), path, "From scores to weights")
+    write_image(draw_distributions(names or USUAL, numbers, alpha), path, "From scores to weights")
 
 
 @app.command()
@@ -121,7 +128,7 @@ def alignment(
     output: OutputOption = None,
 ) -> None:
     """Draw the alignment of a translation: how much each word attends to each word of the source."""
-    path = _checked(output, "alignment")
+    path = image_file(output, "alignment")
     with messages.busy(f"loading {model}"):
         from heedful.plots.attention import draw_alignment
         from heedful.tasks.loading import load
@@ -133,7 +140,7 @@ def alignment(
             f"{model} does not translate (its task is `{loaded.recipe.rules.name}`), so it has no alignment: use a "
             "translator, or `heedful explain`."
         )
-    _write(draw_alignment(loaded.explain(text, target, top=0)), path, "Alignment")
+    write_image(draw_alignment(loaded.explain(text, target, top=0)), path, "Alignment")
 
 
 @app.command()
@@ -154,12 +161,12 @@ def architecture(
 
     The data of a recipe is not read: vocabularies have the size that the recipe sets.
     """
-    path = _checked(output, "architecture")
+    path = image_file(output, "architecture")
     from heedful.plots.architecture import draw_architecture
     from heedful.plots.recipes import network_of
 
     network, title = network_of(source, overrides or [], classes)
-    _write(draw_architecture(network, title), path, title)
+    write_image(draw_architecture(network, title), path, title)
 
 
 @app.command()
@@ -181,14 +188,14 @@ def unrolled(
     output: OutputOption = None,
 ) -> None:
     """Draw a recurrent network unrolled over the words of a text, with its decoder and attention if it has them."""
-    path = _checked(output, "unrolled")
+    path = image_file(output, "unrolled")
     from heedful.plots.recurrent import Graph, draw_unrolled, graph_of
 
     graph, title = Graph("lstm", layers, bidirectional), "Recurrent network, unrolled"
     if recipe is not None:
         ((name, read),) = _recipes([recipe], overrides)
         graph, title = graph_of(read), f"{name}, unrolled"
-    _write(draw_unrolled(graph, text.split(), target.split(), title), path, title)
+    write_image(draw_unrolled(graph, text.split(), target.split(), title), path, title)
 
 
 @app.command()
@@ -197,13 +204,13 @@ def cell(
     output: OutputOption = None,
 ) -> None:
     """Draw a recurrent cell with its gates and equations."""
-    path = _checked(output, "cell")
+    path = image_file(output, "cell")
     from heedful.config.reading.shipped_recipes import shipped_recipes
     from heedful.plots.recurrent import draw_cell, graph_of
 
     if name in shipped_recipes() or Path(name).is_file():
         name = graph_of(load_recipe(name)).cell
-    _write(draw_cell(name), path, f"{name} cell")
+    write_image(draw_cell(name), path, f"{name} cell")
 
 
 @app.command(name="layer-cost")
@@ -228,7 +235,7 @@ def layer_cost(
 
     Measured on this machine's CPU, forward passes only, or read from a record.
     """
-    path = _checked(output, "layer-cost")
+    path = image_file(output, "layer-cost")
     from heedful.plots.layer_cost import draw_layer_costs, measure_layers, read_layer_costs
 
     if results is None:
@@ -240,7 +247,8 @@ def layer_cost(
     else:
         times, machine = read_layer_costs(results, device, work, width)
     passes = "forward" if work == "forward" else "forward and backward"
-    _write(draw_layer_costs(times, f"Time of a layer of width {width:,}, {passes}: {machine}"), path, "Cost of layers")
+    title = f"Time of a layer of width {width:,}, {passes}: {machine}"
+    write_image(draw_layer_costs(times, title), path, "Cost of layers")
 
 
 @app.command()
@@ -253,39 +261,18 @@ def gradients(
     output: OutputOption = None,
 ) -> None:
     """Draw norms of gradients: by distance for recurrent cells or, with recipes, by layer of their new networks."""
-    path = _checked(output, "gradients")
+    path = image_file(output, "gradients")
     read = _recipes(recipes, overrides)
     from heedful.plots.gradients import draw_by_distance, draw_by_layer, gradients_by_layer
 
     if not recipes:
-        _write(draw_by_distance(width, steps, seed), path, "Gradients over time")
+        write_image(draw_by_distance(width, steps, seed), path, "Gradients over time")
         return
     found = {name: gradients_by_layer(recipe, seed) for name, recipe in read}
-    _write(draw_by_layer(found), path, "Gradients by layer")
+    write_image(draw_by_layer(found), path, "Gradients by layer")
 
 
 # --- what all share ---------------------------------------------------------------------------------------------------
-
-
-def _checked(output: Path | None, name: str) -> Path:
-    """Return the file of an image, before it is drawn; by default it is named after the plot."""
-    path = output or Path(f"{name}.svg")
-    check_output(path)
-    if path != Path("-"):
-        from heedful.plots.formats import check_ending
-
-        check_ending(path)
-    return path
-
-
-def _write(svg: str, path: Path, title: str) -> None:
-    if path == Path("-"):
-        write_result(svg.rstrip(), path)
-        return
-    from heedful.plots.formats import write_image
-
-    write_image(svg, path, title, "Drawn by `heedful plot`, with the code that models run.")
-    tell_page(path)
 
 
 def _recipes(names: Sequence[str] | None, overrides: list[str] | None) -> list[tuple[str, Recipe]]:
@@ -295,17 +282,59 @@ def _recipes(names: Sequence[str] | None, overrides: list[str] | None) -> list[t
     return [(Path(name).name.removesuffix(".toml"), load_recipe(name, overrides or [])) for name in names or ()]
 
 
-def _whole(option: str, given: str, least: int) -> int:
-    if not given.strip().isdecimal() or int(given) < least:
-        raise UserError(f"{option}: `{given.strip()}` is not a whole number from {least} on: write such as 4,5,6,7.")
-    return int(given)
-
-
-def _number(option: str, given: str) -> float:
+def _score(given: str) -> float:
     try:
         number = float(given)
     except ValueError:
         number = float("nan")
     if not abs(number) < 1e6:
-        raise UserError(f"{option}: `{given.strip()}` is not a number below a million: write such as 2,1,0.5.")
+        raise UserError(f"--scores: `{given.strip()}` is not a number below a million: write such as 2,1,0.5.")
     return number
+
+
+# --- images as files: SVG, a page of HTML, or PNG, by the ending of the file's name -----------------------------------
+
+
+ENDINGS: Final = (".svg", ".png", ".html")
+_CONVERTER: Final = "rsvg-convert"
+
+
+def image_file(output: Path | None, name: str) -> Path:
+    """Return the file of an image, by default named after the plot; refuse, before it is drawn, one for no image."""
+    path = output or Path(f"{name}.svg")
+    check_output(path)
+    ending = path.suffix.lower()
+    if path != Path("-") and ending not in ENDINGS:
+        raise UserError(f"{path}: an image is a file that ends in {', '.join(ENDINGS)}: choose another name.")
+    if ending == ".png" and shutil.which(_CONVERTER) is None:
+        raise UserError(
+            f"{path}: PNG needs the program {_CONVERTER}: install it (Debian: `apt-get install librsvg2-bin`, macOS: "
+            f"`brew install librsvg`), or write {path.with_suffix('.svg')}."
+        )
+    return path
+
+
+def write_image(svg: str, path: Path, title: str) -> None:
+    """Write an image in the form that the name of the file asks for; a page has its title."""
+    if path == Path("-"):
+        write_result(svg.rstrip(), path)
+        return
+    match path.suffix.lower():
+        case ".html":
+            lead = "Drawn by `heedful plot`, with the code that models run."
+            made = static_page(title, lead, f"<section><figure class='figure'>{svg}</figure></section>").encode()
+        case ".png":
+            # A PNG with two pixels for each of the image's.
+            done = subprocess.run(
+                [_CONVERTER, "--zoom", "2", "--unlimited"], input=svg.encode(), capture_output=True, check=False
+            )
+            if done.returncode:
+                said = (done.stderr.decode(errors="replace").strip().splitlines() or ["no message"])[-1]
+                raise UserError(
+                    f"{path}: {_CONVERTER} could not draw the image ({said}): write {path.with_suffix('.svg')}."
+                )
+            made = done.stdout
+        case _:
+            made = themed(svg).encode()
+    write_bytes(path, made)
+    tell_page(path)

@@ -78,12 +78,11 @@ def _print_forecast(recipe: Recipe, as_json: bool) -> None:
         forecast = dry_run(recipe, _console())
     peak = forecast.peak_gpu_bytes
     gpu = "" if peak is None else f"\nGPU memory   {peak / 2**30:.1f} GiB at the peak"
-    write_result(
-        asdict(forecast)
-        if as_json
-        else f"parameters   {forecast.parameters:,}\n"
+    told = (
+        f"parameters   {forecast.parameters:,}\n"
         f"speed        {forecast.tokens_per_second:,.0f} {recipe.rules.tokens}/s\n"
         f"whole run    {forecast.updates:,} updates, {forecast.epochs:,.1f} epochs, {duration(forecast.seconds)} "
         f"without validation\n"
         f"run folder   {forecast.checkpoint_bytes / 2**20:,.0f} MiB{gpu}"
     )
+    write_result(asdict(forecast) if as_json else told)

@@ -1,14 +1,17 @@
 """The page of a report: its sections in order, in one file that reloads itself while a run goes on."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 from heedful.base.errors import counted
+from heedful.base.files import write_bytes
 from heedful.pages.charts.drawing import escape
 from heedful.pages.html import write_page
 from heedful.pages.report.curves import Figure, figures, layer_figures
-from heedful.pages.report.record import RunRecord, run_names
+from heedful.pages.report.record import METRICS, RunRecord, read_run, run_names
 from heedful.pages.report.tables import facts_table, recipe_section, samples_section, values_section
 from heedful.pages.report.test_sets import EvaluatedCorpus, tests_section
 
@@ -85,3 +88,50 @@ def _charts(drawn: Sequence[Figure]) -> str:
         for figure in drawn
     )
     return f'<div class="charts">{shown}</div>' if shown else ""
+
+
+# --- the report of a run that goes on: written again after validations, and once at its end --------------------------
+
+
+_SHARE: Final = 0.02  # of the time of a run that its report may take
+_LEAST: Final = 1.0  # seconds between two versions
+
+
+class LiveReport:
+    """Writes RUN/report.html. What goes wrong never ends the run: it is said once."""
+
+    def __init__(self, run: Path, say: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._run, self._say, self._clock = run, say, clock
+        self._due = clock() + _LEAST
+        self._failed = False
+
+    @property
+    def path(self) -> Path:
+        """File of the report."""
+        return self._run / PAGE
+
+    def rewrite(self) -> None:
+        """Write the report of a run that goes on, unless the last one is hardly older."""
+        if self._clock() >= self._due:
+            began = self._clock()
+            self._write(running=True)
+            now = self._clock()
+            self._due = now + max(_LEAST, (now - began) / _SHARE)
+
+    def finish(self) -> bool:
+        """Write the report of a run that has ended; return whether there is one."""
+        return self._write(running=False)
+
+    def _write(self, running: bool) -> bool:
+        try:
+            if not (self._run / METRICS).exists():
+                return False
+            write_bytes(self.path, report_page([read_run(self._run, running)]).encode())
+        except Exception as error:  # whatever it is, the run is worth more
+            if not self._failed:
+                said = (str(error) or type(error).__name__).splitlines()[0].rstrip(".")
+                reason = getattr(error.__cause__, "strerror", None) or said
+                self._say(f"{self.path} cannot be written ({reason}): training continues without a report")
+            self._failed = True
+            return False
+        return True

@@ -6,8 +6,8 @@ import pytest
 from tests.unit.pages.report.conftest import WriteRun, logged
 
 from heedful.base.errors import MachineError
-from heedful.pages.report import live
-from heedful.pages.report.live import LiveReport
+from heedful.pages.report import page as live
+from heedful.pages.report.page import LiveReport
 
 RELOADS = '<meta http-equiv="refresh"'
 

@@ -27,8 +27,8 @@ class Looks(Callback):
 def test_a_run_writes_its_report_after_validations_and_when_it_ends(
     make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("heedful.pages.report.live._LEAST", 0.0)
-    monkeypatch.setattr("heedful.pages.report.live._SHARE", 1e9)
+    monkeypatch.setattr("heedful.pages.report.page._LEAST", 0.0)
+    monkeypatch.setattr("heedful.pages.report.page._SHARE", 1e9)
     console, page = silent(), tmp_path / "run/report.html"
     looks = Looks(page, last=6)
     run = train(make(), tmp_path / "run", console=console, callbacks=[looks])
