@@ -18,6 +18,12 @@ from heedful.config.decode import WordOptions as Words
 _KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
 _Take = Callable[[dict[str, Any]], Any]  # takes its options from the values of a command
 
+
+def option(meaning: str, *flags: str, **rules: Any) -> Any:
+    """Declare an option: its help, its flags where they are not the parameter's name, and what else Typer takes."""
+    return typer.Option(*flags, help=meaning, **rules)
+
+
 # --- single options -----------------------------------------------------------------------------------------------
 
 ModelArgument = Annotated[
@@ -35,30 +41,21 @@ InputsArgument = Annotated[
 ]
 TextOption = Annotated[
     list[str] | None,
-    typer.Option("--text", "-t", metavar="TEXT", help="A text, even one that could be a file's name; repeatable."),
+    option("A text, even one that could be a file's name; repeatable.", "--text", "-t", metavar="TEXT"),
 ]
 OutputOption = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="Write to this file, once everything is done, not to standard output."
-    ),
+    option("Write to this file, once everything is done, not to standard output.", "--output", "-o", metavar="FILE"),
 ]
 SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="A.B=C", help="Set a key of the recipe, such as model.layers=3; repeatable."),
+    list[str] | None, option("Set a key of the recipe, such as model.layers=3; repeatable.", "--set", metavar="A.B=C")
 ]
 WithOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--with", metavar="MODEL", help="Another model with the same vocabulary, to decode as one ensemble; repeatable."
-    ),
+    option("Another model with the same vocabulary, to decode as one ensemble; repeatable.", "--with", metavar="MODEL"),
 ]
-DeviceOption = Annotated[
-    str, typer.Option("--device", help="auto, cpu, cuda or cuda:1; auto uses a GPU if there is one.")
-]
-PrecisionOption = Annotated[
-    str, typer.Option("--precision", help="auto, float32 or bfloat16; auto uses bfloat16 on a GPU.")
-]
+DeviceOption = Annotated[str, option("auto, cpu, cuda or cuda:1; auto uses a GPU if there is one.", "--device")]
+PrecisionOption = Annotated[str, option("auto, float32 or bfloat16; auto uses bfloat16 on a GPU.", "--precision")]
 
 # --- options that a table declares --------------------------------------------------------------------------------
 
@@ -121,31 +118,28 @@ class Group:
 
 
 TestSourceOption = Annotated[
-    str | None,
-    typer.Option("--source", metavar="FILE", help="Sentences to translate, tag or parse, or texts to classify."),
+    str | None, option("Sentences to translate, tag or parse, or texts to classify.", "--source", metavar="FILE")
 ]
 TestTargetOption = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
+        "Their references, labels or trees; repeatable for several references of each sentence.",
         "--target",
         metavar="FILE",
-        help="Their references, labels or trees; repeatable for several references of each sentence.",
     ),
 ]
 StrideOption = Annotated[
     int | None,
-    typer.Option(
-        "--stride", metavar="N", help="Tokens by which the window of a language model moves (default: its length)."
-    ),
+    option("Tokens by which the window of a language model moves (default: its length).", "--stride", metavar="N"),
 ]
 RawOption = Annotated[bool, declared(SearchOptions, "raw")]
 ToOption = Annotated[str | None, declared(SearchOptions, "to", metavar="LANGUAGE")]
 DecodingOptions = Annotated[DecodeOptions, Group(DecodeOptions, "Decoding (defaults: those of the recipe)")]
 SampleOption = Annotated[
     bool,
-    typer.Option(
+    option(
+        "Sample at random instead of searching; --n-best is the number of samples per input.",
         "--sample",
-        help="Sample at random instead of searching; --n-best is the number of samples per input.",
         rich_help_panel="Sampling",
     ),
 ]
@@ -154,10 +148,10 @@ SamplingOptions = Annotated[
 ]
 TermsOption = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Fixed translations: a source term, a tab and what its translation must contain, on each line.",
         "--terms",
         metavar="FILE",
-        help="Fixed translations: a source term, a tab and what its translation must contain, on each line.",
         rich_help_panel="Words",
     ),
 ]

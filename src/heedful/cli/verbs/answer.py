@@ -18,7 +18,7 @@ from heedful.base.files import expand_user
 from heedful.cli.answering import Answering
 from heedful.cli.images import family_of
 from heedful.cli.input import InputLines, as_one_text, of_texts, open_inputs, standard_input
-from heedful.cli.options import with_option_groups
+from heedful.cli.options import option, with_option_groups
 from heedful.cli.output import Line
 from heedful.data.corpora.formats.rows import json_object, text_field
 from heedful.data.corpora.images import AskedImage, LabelledImage, locate_image, make_image_question
@@ -48,33 +48,25 @@ def command(
     ] = None,
     question: Annotated[
         list[str] | None,
-        typer.Option("--question", "-Q", metavar="QUESTION", help="A question about --text or --image; repeatable."),
+        option("A question about --text or --image; repeatable.", "--question", "-Q", metavar="QUESTION"),
     ] = None,
     text: Annotated[
-        str | None,
-        typer.Option("--text", "-t", metavar="FILE|TEXT", help="The text: a file, or the text itself; `-`: stdin."),
+        str | None, option("The text: a file, or the text itself; `-`: stdin.", "--text", "-t", metavar="FILE|TEXT")
     ] = None,
     image: Annotated[
-        str | None,
-        typer.Option("--image", "-p", metavar="FILE", help="The image, for a model that reads images."),
+        str | None, option("The image, for a model that reads images.", "--image", "-p", metavar="FILE")
     ] = None,
-    n_best: Annotated[int, typer.Option("--n-best", metavar="K", min=1, help="Write the K most likely answers.")] = 1,
-    max_answer: Annotated[
-        int, typer.Option("--max-answer", metavar="N", min=1, help="Maximum tokens of an answer.")
-    ] = MAX_ANSWER,
+    n_best: Annotated[int, option("Write the K most likely answers.", metavar="K", min=1)] = 1,
+    max_answer: Annotated[int, option("Maximum tokens of an answer.", metavar="N", min=1)] = MAX_ANSWER,
     threshold: Annotated[
-        float,
-        typer.Option(
-            "--threshold",
-            help="Give no answer where log P(no answer) is greater than the best answer's by more than this.",
-        ),
+        float, option("Give no answer where log P(no answer) is greater than the best answer's by more than this.")
     ] = 0.0,
     as_json: Annotated[
         bool,
-        typer.Option(
-            "--json",
-            help="Write one JSON object per line: answer, position, probability and spans; of an image's answer, all "
+        option(
+            "Write one JSON object per line: answer, position, probability and spans; of an image's answer, all "
             "probabilities.",
+            "--json",
         ),
     ] = False,
 ) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli import messages
+from heedful.cli.options import option
 from heedful.cli.output import write_result
 
 
@@ -12,19 +13,12 @@ def command(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL...", help="A run folder, or several models of the same shape.")
     ],
-    out: Annotated[str, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the averaged model.")],
-    last: Annotated[
-        int | None, typer.Option("--last", metavar="N", min=2, help="Average the last N checkpoints of the run.")
-    ] = None,
+    out: Annotated[str, option("Folder for the averaged model.", "--out", "-o", metavar="FOLDER")],
+    last: Annotated[int | None, option("Average the last N checkpoints of the run.", metavar="N", min=2)] = None,
     best: Annotated[
-        int | None,
-        typer.Option(
-            "--best", metavar="N", min=2, help="Average the N best of the checkpoints that were validated when saved."
-        ),
+        int | None, option("Average the N best of the checkpoints that were validated when saved.", metavar="N", min=2)
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object: the folder, and what was averaged.")
-    ] = False,
+    as_json: Annotated[bool, option("Print one JSON object: the folder, and what was averaged.", "--json")] = False,
 ) -> None:
     """Average the weights of the last or best checkpoints of a run, or of several models, into a new model."""
     from heedful.runs.averaging import are_strangers, average  # importing torch takes seconds

@@ -11,7 +11,7 @@ import typer
 from heedful.base.columns import align_columns
 from heedful.base.errors import UserError, counted
 from heedful.cli import messages
-from heedful.cli.options import OutputOption
+from heedful.cli.options import OutputOption, option
 from heedful.cli.output import check_output, line_writer
 from heedful.data.cache import CacheEntry, cache_entries, cache_folder, remove_entry, remove_leftovers
 
@@ -21,14 +21,14 @@ _DAY: Final = 24 * 60 * 60
 _NAME: Final = 12  # letters of an entry's name that are shown
 
 OlderOption = Annotated[
-    float | None, typer.Option("--older", metavar="DAYS", min=0, help="Only entries that were not used for this long.")
+    float | None, option("Only entries that were not used for this long.", "--older", metavar="DAYS", min=0)
 ]
 
 
 @app.command("list")
 def list_entries(
     older: OlderOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line.")] = False,
+    as_json: Annotated[bool, option("Write one JSON object per line.", "--json")] = False,
     output: OutputOption = None,
 ) -> None:
     """List what is in the cache, the longest unused first: kind, size, days since its last use, content."""
@@ -50,7 +50,7 @@ def list_entries(
 @app.command()
 def clear(
     older: OlderOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    yes: Annotated[bool, option("Do not ask.", "--yes", "-y")] = False,
 ) -> None:
     """Remove entries of the cache; the next training that needs them makes them again.
 

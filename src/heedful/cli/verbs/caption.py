@@ -14,6 +14,7 @@ from heedful.cli.answering import Answering
 from heedful.cli.images import check_all_read, image_inputs
 from heedful.cli.options import (
     Searching,
+    option,
     with_option_groups,
 )
 from heedful.cli.output import Line
@@ -30,17 +31,13 @@ def command(
         typer.Argument(metavar="FILE", help="Image files (PNG, JPEG, WebP), and folders of them."),
     ] = None,
     nbest: Annotated[
-        int | None,
-        typer.Option("--n-best", "-n", metavar="N", min=1, help="Write N captions per image: path, score, caption."),
+        int | None, option("Write N captions per image: path, score, caption.", "--n-best", "-n", metavar="N", min=1)
     ] = None,
     patches: Annotated[
-        bool,
-        typer.Option(
-            "--patches", help="With --json: the row and column of the patch that each piece attended to most."
-        ),
+        bool, option("With --json: the row and column of the patch that each piece attended to most.", "--patches")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per image: path, text, score, token ids and more.")
+        bool, option("Write one JSON object per image: path, text, score, token ids and more.", "--json")
     ] = False,
     *,
     search: Searching,

@@ -2,13 +2,11 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.images import check_all_read, family_of, image_inputs
-from heedful.cli.options import with_option_groups
+from heedful.cli.options import option, with_option_groups
 from heedful.cli.output import Line
 
 if TYPE_CHECKING:
@@ -18,12 +16,8 @@ if TYPE_CHECKING:
 @with_option_groups
 def command(
     asked: AnsweringTexts,
-    every_class: Annotated[
-        bool, typer.Option("--all", help="Write every class with its probability, most likely first.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per line: label and all probabilities.")
-    ] = False,
+    every_class: Annotated[bool, option("Write every class with its probability, most likely first.", "--all")] = False,
+    as_json: Annotated[bool, option("Write one JSON object per line: label and all probabilities.", "--json")] = False,
 ) -> None:
     """Classify files, texts or standard input, line by line and in order. A blank line stays blank.
 

@@ -22,6 +22,7 @@ from heedful.cli.options import (
     TestSourceOption,
     TestTargetOption,
     ToOption,
+    option,
     with_option_groups,
 )
 from heedful.cli.output import Line, check_output, progress_bar, write_result
@@ -40,37 +41,29 @@ def command(
     b: Annotated[str, typer.Argument(metavar="B", help="The other side, likewise.")],
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metric",
-            metavar="NAME",
-            help="Translators and captioners: bleu, chrf, ter, exact_match, edit_distance, per, wer; language models: "
+        option(
+            "Translators and captioners: bleu, chrf, ter, exact_match, edit_distance, per, wer; language models: "
             "bits_per_byte, word_perplexity; parsers: f1, exact_match, precision, recall; taggers and classifiers: "
             "accuracy, f1; readers: exact_match, f1; repeatable, the first decides.",
+            metavar="NAME",
         ),
     ] = None,
     source: TestSourceOption = None,
     target: TestTargetOption = None,
     to: ToOption = None,
     split: Annotated[
-        Literal["valid", "test"] | None,
-        typer.Option("--split", help="Which corpora of the recipes to use (default: test)."),
+        Literal["valid", "test"] | None, option("Which corpora of the recipes to use (default: test).")
     ] = None,
     corpus: Annotated[
-        str | None,
-        typer.Option(
-            "--corpus", metavar="NAME", help="Which of these corpora, by name or number (default: the first)."
-        ),
+        str | None, option("Which of these corpora, by name or number (default: the first).", metavar="NAME")
     ] = None,
     bleu_tokenize: Annotated[
-        BleuTokenize | None,
-        typer.Option("--bleu-tokenize", help="Tokenizer of BLEU (default: that of the recipes; 13a for files)."),
+        BleuTokenize | None, option("Tokenizer of BLEU (default: that of the recipes; 13a for files).")
     ] = None,
-    samples: Annotated[int, typer.Option("--samples", min=100, help="Number of draws in each test.")] = 1000,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Random seed of the draws.")] = 12345,
-    examples: Annotated[
-        int, typer.Option("--examples", min=0, help="Number of sentences to show in each direction.")
-    ] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object.")] = False,
+    samples: Annotated[int, option("Number of draws in each test.", min=100)] = 1000,
+    seed: Annotated[int, option("Random seed of the draws.", min=0)] = 12345,
+    examples: Annotated[int, option("Number of sentences to show in each direction.", min=0)] = 5,
+    as_json: Annotated[bool, option("Write one JSON object.", "--json")] = False,
     output: OutputOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import numpy as np
-import typer
 from numpy.typing import NDArray
 
 from heedful.base.errors import Stopped, UserError
 from heedful.base.files import output_folder, write_bytes
 from heedful.cli import messages
-from heedful.cli.options import SetOption
+from heedful.cli.options import SetOption, option
 from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -45,11 +44,10 @@ Next, with your own files, one sentence per line, the same number of lines in bo
 
 def command(
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", metavar="FOLDER", help="Run folder; by default runs/demo, or runs/demo-images."),
+        Path | None, option("Run folder; by default runs/demo, or runs/demo-images.", "--out", "-o", metavar="FOLDER")
     ] = None,
     images: Annotated[
-        bool, typer.Option("--images", help="Train a classifier of images instead, and show what it says of some.")
+        bool, option("Train a classifier of images instead, and show what it says of some.", "--images")
     ] = False,
     set_: SetOption = None,
 ) -> None:

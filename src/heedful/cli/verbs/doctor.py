@@ -8,12 +8,10 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from heedful.base.columns import align_columns, one_column
 from heedful.base.errors import UserError
 from heedful.cli.messages import is_quiet
-from heedful.cli.options import OutputOption, RecipeArgument, SetOption
+from heedful.cli.options import OutputOption, RecipeArgument, SetOption, option
 from heedful.cli.output import check_output, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.defaults.apply import with_followed_defaults
@@ -29,14 +27,10 @@ if TYPE_CHECKING:
 def command(
     recipe: RecipeArgument,
     set_: SetOption = None,
-    json_: Annotated[bool, typer.Option("--json", help="Write everything as one JSON object.")] = False,
+    json_: Annotated[bool, option("Write everything as one JSON object.", "--json")] = False,
     output: OutputOption = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Skip the ten training steps, and with them the time estimate.")
-    ] = False,
-    strict: Annotated[
-        bool, typer.Option("--strict", help="Exit with code 2 on warnings too, not only on problems.")
-    ] = False,
+    quick: Annotated[bool, option("Skip the ten training steps, and with them the time estimate.", "--quick")] = False,
+    strict: Annotated[bool, option("Exit with code 2 on warnings too, not only on problems.", "--strict")] = False,
 ) -> None:
     """Check a recipe and its data before training: suspicious lines, vocabulary, computation, memory and time.
 

@@ -4,12 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import BytesIO
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
-import typer
-
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.options import with_option_groups
+from heedful.cli.options import option, with_option_groups
 from heedful.cli.output import Line, line_progress
 
 if TYPE_CHECKING:
@@ -24,12 +22,10 @@ def command(
     asked: AnsweringTexts,
     pool: Annotated[
         Literal["mean", "first", "max", "last"],
-        typer.Option("--pool", help="How the vectors of tokens become one: mean, maximum, that of <s>, or the last."),
+        option("How the vectors of tokens become one: mean, maximum, that of <s>, or the last."),
     ] = "mean",
-    layer: Annotated[
-        int, typer.Option("--layer", help="Layer of a Transformer: 0 is the embedding; -1, the last.")
-    ] = -1,
-    markers: Annotated[bool, typer.Option("--markers", help="Count <s> and </s> as tokens.")] = False,
+    layer: Annotated[int, option("Layer of a Transformer: 0 is the embedding; -1, the last.")] = -1,
+    markers: Annotated[bool, option("Count <s> and </s> as tokens.", "--markers")] = False,
 ) -> None:
     """Write each text as a vector: what a classifier or a language model makes of it.
 

@@ -27,6 +27,7 @@ from heedful.cli.options import (
     Wording,
     declared,
     flag,
+    option,
     with_option_groups,
 )
 from heedful.cli.output import Line, check_output, progress_bar, write_result
@@ -51,41 +52,30 @@ def command(
     target: TestTargetOption = None,
     metric: Annotated[
         list[str] | None,
-        typer.Option(
-            "--metric",
-            metavar="NAME",
-            help="Translators and captioners: bleu, chrf, ter, exact_match, edit_distance, per, wer (default: those of "
+        option(
+            "Translators and captioners: bleu, chrf, ter, exact_match, edit_distance, per, wer (default: those of "
             "the recipe); repeatable.",
+            metavar="NAME",
         ),
     ] = None,
     to: ToOption = None,
     raw: RawOption = False,
     others: WithOption = None,
     split: Annotated[
-        Literal["valid", "test"] | None,
-        typer.Option("--split", help="Which corpora of the recipe to use (default: test)."),
+        Literal["valid", "test"] | None, option("Which corpora of the recipe to use (default: test).")
     ] = None,
     stride: StrideOption = None,
     unconstrained: Annotated[bool, declared(ParseOptions, "unconstrained")] = False,
     threshold: Annotated[
         float | None,
-        typer.Option(
-            "--threshold",
-            help="How much greater a reader's log P(no answer) must be than its best answer's to give none.",
-        ),
+        option("How much greater a reader's log P(no answer) must be than its best answer's to give none."),
     ] = None,
-    max_answer: Annotated[
-        int | None, typer.Option("--max-answer", metavar="N", min=1, help="Maximum tokens of a reader's answer.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    record: Annotated[
-        str | None, typer.Option("--record", metavar="NAME", help="Also write benchmarks/results/NAME.json.")
-    ] = None,
+    max_answer: Annotated[int | None, option("Maximum tokens of a reader's answer.", metavar="N", min=1)] = None,
+    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
+    record: Annotated[str | None, option("Also write benchmarks/results/NAME.json.", metavar="NAME")] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="Also write the model's outputs to this file, one line per text."
-        ),
+        option("Also write the model's outputs to this file, one line per text.", "--output", "-o", metavar="FILE"),
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
@@ -119,8 +109,8 @@ def command(
         result_file(record)
     flags = {"raw": raw or None, "unconstrained": unconstrained or None, "metric": metric or None}
     of_tasks = {**flags, "stride": stride, "threshold": threshold, "max_answer": max_answer}
-    given_ = {name: value for name, value in of_tasks.items() if value is not None}
-    options: dict[str, object] = {**decoding, **words.options(), **given_}
+    options: dict[str, object] = {**decoding, **words.options()}
+    options |= {name: value for name, value in of_tasks.items() if value is not None}
     described = describe(models)
     rules = common_rules(described, "their scores cannot be averaged")
     for name, value in {**options, "to": to, "with": others or None}.items():

@@ -5,13 +5,11 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
-
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.images import image_inputs, sees_images
 from heedful.cli.input import open_inputs
-from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, TextOption, ToOption
+from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, TextOption, ToOption, option
 from heedful.cli.output import check_output, line_writer, write_page
 from heedful.data.corpora.texts import text_of_line
 
@@ -24,9 +22,7 @@ _MOST: Final = 100  # texts of a page
 
 QuestionOption = Annotated[
     str | None,
-    typer.Option(
-        "--question", "-Q", metavar="QUESTION", help="Question about the text or image, for models that answer."
-    ),
+    option("Question about the text or image, for models that answer.", "--question", "-Q", metavar="QUESTION"),
 ]
 
 
@@ -36,64 +32,53 @@ def command(
     text: TextOption = None,
     question: QuestionOption = None,
     target: Annotated[
-        str | None,
-        typer.Option("--target", metavar="TEXT", help="Explain this translation instead of the model's own."),
+        str | None, option("Explain this translation instead of the model's own.", metavar="TEXT")
     ] = None,
     to: ToOption = None,
-    top: Annotated[
-        int, typer.Option("--top", metavar="N", min=0, help="Number of runners-up of each predicted token.")
-    ] = 5,
+    top: Annotated[int, option("Number of runners-up of each predicted token.", metavar="N", min=0)] = 5,
     gradients: Annotated[
-        bool,
-        typer.Option("--gradients/--no-gradients", help="Also show how much each input token influences a prediction."),
+        bool, option("Also show how much each input token influences a prediction.", "--gradients/--no-gradients")
     ] = True,
     silence: Annotated[
         list[str] | None,
-        typer.Option(
-            "--silence",
+        option(
+            "What if: also explain each text without a head, such as cross:1:2, counted from 1; repeatable.",
             metavar="KIND:LAYER:HEAD",
-            help="What if: also explain each text without a head, such as cross:1:2, counted from 1; repeatable.",
         ),
     ] = None,
     swap: Annotated[
         list[str] | None,
-        typer.Option(
-            "--swap",
+        option(
+            "What if: also explain each text with another word; repeatable. An empty NEW leaves the word out.",
             metavar="OLD=NEW",
-            help="What if: also explain each text with another word; repeatable. An empty NEW leaves the word out.",
         ),
     ] = None,
     search: Annotated[
-        bool, typer.Option("--search/--no-search", help="Also show the beam search as a tree, where there is one.")
+        bool, option("Also show the beam search as a tree, where there is one.", "--search/--no-search")
     ] = True,
     gates: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Gates of recurrent models (default: on the page, but not in --json).",
             "--gates/--no-gates",
-            help="Gates of recurrent models (default: on the page, but not in --json).",
             show_default=False,
         ),
     ] = None,
     states: Annotated[
-        bool, typer.Option("--states", help="With --json, also the hidden states of every layer of a Transformer.")
+        bool, option("With --json, also the hidden states of every layer of a Transformer.", "--states")
     ] = False,
     as_map: Annotated[
-        bool,
-        typer.Option(
-            "--map", help="Write a map of the vectors of several texts instead, at least 3: close texts are alike."
-        ),
+        bool, option("Write a map of the vectors of several texts instead, at least 3: close texts are alike.", "--map")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per text instead of a page: all weights, exactly.")
+        bool, option("Write one JSON object per text instead of a page: all weights, exactly.", "--json")
     ] = False,
     as_svg: Annotated[
-        bool, typer.Option("--svg", help="Write one image of a single text instead of a page: every layer and head.")
+        bool, option("Write one image of a single text instead of a page: every layer and head.", "--svg")
     ] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="File of the page (default: explain.html); `-`: standard output."
-        ),
+        option("File of the page (default: explain.html); `-`: standard output.", "--output", "-o", metavar="FILE"),
     ] = None,
     device: DeviceOption = "auto",
 ) -> None:

@@ -4,11 +4,9 @@ from dataclasses import asdict
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from heedful.base.columns import one_line
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.options import with_option_groups
+from heedful.cli.options import option, with_option_groups
 from heedful.cli.output import Line
 
 if TYPE_CHECKING:
@@ -18,11 +16,9 @@ if TYPE_CHECKING:
 @with_option_groups
 def command(
     asked: AnsweringTexts,
-    top: Annotated[
-        int, typer.Option("--top", metavar="K", min=1, help="Show the K most likely tokens for each mask.")
-    ] = 5,
+    top: Annotated[int, option("Show the K most likely tokens for each mask.", metavar="K", min=1)] = 5,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per line: the text, and the tokens for each mask.")
+        bool, option("Write one JSON object per line: the text, and the tokens for each mask.", "--json")
     ] = False,
 ) -> None:
     """Fill in the masks of texts: each text with the most likely tokens, then a list of candidates for each mask.

@@ -5,14 +5,12 @@ from dataclasses import asdict
 from itertools import chain, tee
 from typing import TYPE_CHECKING, Annotated, Final
 
-import typer
-
 from heedful.base.errors import UserError, counted
 from heedful.base.options import options_of
 from heedful.cli import messages
 from heedful.cli.answering import Answering
 from heedful.cli.input import InputLines, as_one_text, open_inputs
-from heedful.cli.options import Group, InputsArgument, with_option_groups
+from heedful.cli.options import Group, InputsArgument, option, with_option_groups
 from heedful.cli.output import Line, line_progress, line_writer, write_part
 from heedful.tasks.generate.generation import GenerateOptions, Generation
 
@@ -29,16 +27,14 @@ def command(
     asked: Answering,
     inputs: InputsArgument = None,
     prompt: Annotated[
-        list[str] | None,
-        typer.Option("--prompt", "-p", "--text", "-t", metavar="TEXT", help="A text to continue; repeatable."),
+        list[str] | None, option("A text to continue; repeatable.", "--prompt", "-p", "--text", "-t", metavar="TEXT")
     ] = None,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Take each file as one prompt with its line breaks, not as one per line.")
+        bool, option("Take each file as one prompt with its line breaks, not as one per line.", "--whole")
     ] = False,
-    only_new: Annotated[bool, typer.Option("--only-new", help="Write only what follows the prompts.")] = False,
+    only_new: Annotated[bool, option("Write only what follows the prompts.", "--only-new")] = False,
     as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Write one JSON object per text: tokens, log probabilities and why it ended."),
+        bool, option("Write one JSON object per text: tokens, log probabilities and why it ended.", "--json")
     ] = False,
     *,
     sampling: Annotated[GenerateOptions, Group(GenerateOptions, "Sampling", _SAMPLING, {"samples": "-n"})],

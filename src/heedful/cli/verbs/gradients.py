@@ -2,30 +2,20 @@
 
 from typing import Annotated
 
-import typer
-
-from heedful.cli.options import OutputOption
+from heedful.cli.options import OutputOption, option
 from heedful.cli.output import check_output, line_writer
 
 _DISTANCES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
 def command(
-    width: Annotated[int, typer.Option("--width", metavar="N", min=1, max=10_000, help="Width of the states.")] = 100,
+    width: Annotated[int, option("Width of the states.", metavar="N", min=1, max=10_000)] = 100,
     steps: Annotated[
         int,
-        typer.Option(
-            "--steps",
-            metavar="N",
-            min=1,
-            max=10_000,
-            help="Number of steps of the sequence; the loss depends on the last output.",
-        ),
+        option("Number of steps of the sequence; the loss depends on the last output.", metavar="N", min=1, max=10_000),
     ] = 101,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of weights and inputs.")] = 1,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object with the norm at every distance.")
-    ] = False,
+    seed: Annotated[int, option("Seed of weights and inputs.", metavar="N", min=0)] = 1,
+    as_json: Annotated[bool, option("Write one JSON object with the norm at every distance.", "--json")] = False,
     output: OutputOption = None,
 ) -> None:
     """Measure gradients over time: their norm by distance from the loss, for tanh, GRU and LSTM cells.

@@ -7,17 +7,16 @@ from typing import Annotated
 import typer
 
 from heedful.base.errors import UserError
+from heedful.cli.options import option
 from heedful.cli.output import write_result
 
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Local folder written by `transformers`.")],
     out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder for the model (default: runs/NAME).")
+        str | None, option("Folder for the model (default: runs/NAME).", "--out", "-o", metavar="FOLDER")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object: the folder, its kind and its size.")
-    ] = False,
+    as_json: Annotated[bool, option("Print one JSON object: the folder, its kind and its size.", "--json")] = False,
 ) -> None:
     """Import MarianMT (such as the OPUS-MT translators), BERT, GPT-2, ViT or a Llama-shaped model from a folder.
 

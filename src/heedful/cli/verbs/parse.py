@@ -5,8 +5,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from heedful.base.errors import UserError
 from heedful.base.trees import UNTAGGED, Leaf, Tree, read_tree
 from heedful.cli import messages
@@ -16,6 +14,7 @@ from heedful.cli.options import (
     Searching,
     WithOption,
     declared,
+    option,
     with_option_groups,
 )
 from heedful.cli.output import Line
@@ -32,21 +31,21 @@ def command(
     others: WithOption = None,
     nbest: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Write N trees of each sentence, best first, one per line: line number, score, tree.",
             "--n-best",
             "-n",
             metavar="N",
             min=1,
-            help="Write N trees of each sentence, best first, one per line: line number, score, tree.",
         ),
     ] = None,
     trees: Annotated[
-        bool, typer.Option("--trees", help="Read trees, one per line, and parse their words, without traces.")
+        bool, option("Read trees, one per line, and parse their words, without traces.", "--trees")
     ] = False,
     unconstrained: Annotated[bool, declared(ParseOptions, "unconstrained")] = False,
-    pretty: Annotated[bool, typer.Option("--pretty", help="Draw the trees.")] = False,
+    pretty: Annotated[bool, option("Draw the trees.", "--pretty")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write one JSON object per sentence: words, tree, log probability, score.")
+        bool, option("Write one JSON object per sentence: words, tree, log probability, score.", "--json")
     ] = False,
     *,
     search: Searching,

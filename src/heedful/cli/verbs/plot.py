@@ -11,7 +11,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli import messages
-from heedful.cli.options import ModelArgument, SetOption
+from heedful.cli.options import ModelArgument, SetOption, option
 from heedful.cli.output import check_output, tell_page, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -23,9 +23,7 @@ app = typer.Typer(
 
 OutputOption = Annotated[
     Path | None,
-    typer.Option(
-        "--output", "-o", metavar="FILE", help="File that ends in .svg, .png or .html; `-`: SVG on standard output."
-    ),
+    option("File that ends in .svg, .png or .html; `-`: SVG on standard output.", "--output", "-o", metavar="FILE"),
 ]
 RecipeArgument = Annotated[
     str | None, typer.Argument(metavar="RECIPE", help="Recipe file, or the name of a recipe that ships with Heedful.")
@@ -39,15 +37,9 @@ RecipesArgument = Annotated[
 def positions(
     recipe: RecipeArgument = None,
     overrides: SetOption = None,
-    width: Annotated[
-        int | None, typer.Option("--width", metavar="N", min=2, max=8192, help="Number of dimensions (default: 500).")
-    ] = None,
-    length: Annotated[
-        int, typer.Option("--length", metavar="N", min=2, max=20_000, help="Number of positions.")
-    ] = 2000,
-    dimensions: Annotated[
-        str, typer.Option("--dimensions", metavar="N,N,...", help="Dimensions to draw as curves, counted from 0.")
-    ] = "4,5,6,7",
+    width: Annotated[int | None, option("Number of dimensions (default: 500).", metavar="N", min=2, max=8192)] = None,
+    length: Annotated[int, option("Number of positions.", metavar="N", min=2, max=20_000)] = 2000,
+    dimensions: Annotated[str, option("Dimensions to draw as curves, counted from 0.", metavar="N,N,...")] = "4,5,6,7",
     output: OutputOption = None,
 ) -> None:
     """Draw sinusoidal positions: all of them, both arrangements side by side, and some dimensions as curves.
@@ -76,16 +68,14 @@ def schedule(
     overrides: SetOption = None,
     given: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "A schedule by name, such as cosine,lr=0.001,warmup=500,steps=5000; repeatable.",
             "--schedule",
             metavar="KIND,KEY=VALUE,...",
-            help="A schedule by name, such as cosine,lr=0.001,warmup=500,steps=5000; repeatable.",
         ),
     ] = None,
-    steps: Annotated[
-        int | None, typer.Option("--steps", metavar="N", min=2, max=100_000_000, help="Number of updates to draw.")
-    ] = None,
-    log: Annotated[bool, typer.Option("--log", help="Draw the learning rate on a logarithmic scale.")] = False,
+    steps: Annotated[int | None, option("Number of updates to draw.", metavar="N", min=2, max=100_000_000)] = None,
+    log: Annotated[bool, option("Draw the learning rate on a logarithmic scale.", "--log")] = False,
     output: OutputOption = None,
 ) -> None:
     """Draw the learning rate over the updates of a run, for recipes and for schedules given by name.
@@ -106,8 +96,8 @@ def distribution(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Distributions as recipes name them, such as sparsemax.")
     ] = None,
-    scores: Annotated[str, typer.Option("--scores", metavar="X,X,...", help="Scores of keys.")] = "2,1.5,1,0.2,-0.5,-2",
-    alpha: Annotated[float, typer.Option("--alpha", metavar="X", help="Alpha of entmax.")] = 1.5,
+    scores: Annotated[str, option("Scores of keys.", metavar="X,X,...")] = "2,1.5,1,0.2,-0.5,-2",
+    alpha: Annotated[float, option("Alpha of entmax.", metavar="X")] = 1.5,
     output: OutputOption = None,
 ) -> None:
     """Draw what distributions make of the same scores: softmax, sparsemax, entmax and others."""
@@ -122,9 +112,7 @@ def distribution(
 def alignment(
     model: ModelArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Sentence to translate.")],
-    target: Annotated[
-        str | None, typer.Option("--target", metavar="TEXT", help="Align this translation, not the model's own.")
-    ] = None,
+    target: Annotated[str | None, option("Align this translation, not the model's own.", metavar="TEXT")] = None,
     output: OutputOption = None,
 ) -> None:
     """Draw the alignment of a translation: how much each word attends to each word of the source."""
@@ -150,10 +138,7 @@ def architecture(
     ],
     overrides: SetOption = None,
     classes: Annotated[
-        int,
-        typer.Option(
-            "--classes", metavar="N", min=2, max=100_000, help="Number of classes, which only data could tell."
-        ),
+        int, option("Number of classes, which only data could tell.", metavar="N", min=2, max=100_000)
     ] = 2,
     output: OutputOption = None,
 ) -> None:
@@ -174,17 +159,11 @@ def unrolled(
     recipe: RecipeArgument = None,
     overrides: SetOption = None,
     text: Annotated[
-        str, typer.Option("--text", "-t", metavar="TEXT", help="Words that the network reads.")
+        str, option("Words that the network reads.", "--text", "-t", metavar="TEXT")
     ] = "the green house </s>",
-    target: Annotated[
-        str, typer.Option("--target", metavar="TEXT", help="Words that a decoder writes.")
-    ] = "la casa verde </s>",
-    layers: Annotated[
-        int, typer.Option("--layers", metavar="N", min=1, max=8, help="Number of layers, without a recipe.")
-    ] = 1,
-    bidirectional: Annotated[
-        bool, typer.Option("--bidirectional", help="Read in both directions, without a recipe.")
-    ] = False,
+    target: Annotated[str, option("Words that a decoder writes.", metavar="TEXT")] = "la casa verde </s>",
+    layers: Annotated[int, option("Number of layers, without a recipe.", metavar="N", min=1, max=8)] = 1,
+    bidirectional: Annotated[bool, option("Read in both directions, without a recipe.", "--bidirectional")] = False,
     output: OutputOption = None,
 ) -> None:
     """Draw a recurrent network unrolled over the words of a text, with its decoder and attention if it has them."""
@@ -216,19 +195,12 @@ def cell(
 @app.command(name="layer-cost")
 def layer_cost(
     results: Annotated[
-        Path | None,
-        typer.Option(
-            "--results", metavar="FILE", help="Record of benchmarks/cpu/layer_cost.py; by default, measure here."
-        ),
+        Path | None, option("Record of benchmarks/cpu/layer_cost.py; by default, measure here.", metavar="FILE")
     ] = None,
-    device: Annotated[Literal["cpu", "gpu"], typer.Option("--device", help="Device of the record.")] = "gpu",
-    work: Annotated[
-        Literal["forward", "both"], typer.Option("--work", help="Forward passes, or forward and backward.")
-    ] = "forward",
-    width: Annotated[int, typer.Option("--width", metavar="N", min=8, max=8192, help="Width of the layers.")] = 256,
-    tokens: Annotated[
-        int, typer.Option("--tokens", metavar="N", min=16, max=65_536, help="Tokens at every length, if measured.")
-    ] = 2048,
+    device: Annotated[Literal["cpu", "gpu"], option("Device of the record.")] = "gpu",
+    work: Annotated[Literal["forward", "both"], option("Forward passes, or forward and backward.")] = "forward",
+    width: Annotated[int, option("Width of the layers.", metavar="N", min=8, max=8192)] = 256,
+    tokens: Annotated[int, option("Tokens at every length, if measured.", metavar="N", min=16, max=65_536)] = 2048,
     output: OutputOption = None,
 ) -> None:
     """Draw the time of recurrent layers and of self-attention over the length of sequences.
@@ -255,9 +227,9 @@ def layer_cost(
 def gradients(
     recipes: RecipesArgument = None,
     overrides: SetOption = None,
-    width: Annotated[int, typer.Option("--width", metavar="N", min=1, max=4096, help="Width of the cells.")] = 100,
-    steps: Annotated[int, typer.Option("--steps", metavar="N", min=2, max=2000, help="Number of steps.")] = 101,
-    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Seed of weights and inputs.")] = 1,
+    width: Annotated[int, option("Width of the cells.", metavar="N", min=1, max=4096)] = 100,
+    steps: Annotated[int, option("Number of steps.", metavar="N", min=2, max=2000)] = 101,
+    seed: Annotated[int, option("Seed of weights and inputs.", metavar="N", min=0)] = 1,
     output: OutputOption = None,
 ) -> None:
     """Draw norms of gradients: by distance for recurrent cells or, with recipes, by layer of their new networks."""

@@ -7,7 +7,7 @@ import typer
 
 from heedful.base import files
 from heedful.base.errors import UserError
-from heedful.cli.options import OutputOption
+from heedful.cli.options import OutputOption, option
 from heedful.cli.output import check_output, line_writer
 from heedful.config.reading.shipped_recipes import shipped_recipe, shipped_recipes, summary
 
@@ -18,7 +18,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A name from `
 
 @app.command("list")
 def list_recipes(
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line.")] = False,
+    as_json: Annotated[bool, option("Write one JSON object per line.", "--json")] = False,
     output: OutputOption = None,
 ) -> None:
     """List the shipped recipes, one name and summary per line."""
@@ -44,7 +44,7 @@ def copy(
     destination: Annotated[
         Path | None, typer.Argument(metavar="DEST", help="A new file, or a folder (default: NAME.toml here).")
     ] = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    force: Annotated[bool, option("Overwrite an existing file.", "--force")] = False,
 ) -> None:
     """Copy a shipped recipe to edit it, and print the name of the copy."""
     source = shipped_recipe(name)

@@ -2,19 +2,17 @@
 
 from typing import Annotated
 
-import typer
-
 from heedful.base.columns import one_column
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.images import check_all_read, family_of, image_inputs
-from heedful.cli.options import with_option_groups
+from heedful.cli.options import option, with_option_groups
 from heedful.cli.output import Line
 
 
 @with_option_groups
 def command(
     asked: AnsweringTexts,
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line: the number.")] = False,
+    as_json: Annotated[bool, option("Write one JSON object per line: the number.", "--json")] = False,
 ) -> None:
     """Predict a number for files, texts or standard input, line by line and in order. A blank line stays blank.
 

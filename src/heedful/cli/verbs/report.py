@@ -9,7 +9,7 @@ import typer
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user
-from heedful.cli.options import DeviceOption, PrecisionOption
+from heedful.cli.options import DeviceOption, PrecisionOption, option
 from heedful.cli.output import check_output, progress_bar, write_page, write_result
 from heedful.pages.report.page import PAGE, report_data, report_page
 from heedful.pages.report.record import read_runs
@@ -22,22 +22,21 @@ def command(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "File of the page (default: RUN/report.html, or report.html for several runs); `-`: standard output.",
             "--output",
             "-o",
             metavar="FILE",
-            help="File of the page (default: RUN/report.html, or report.html for several runs); `-`: standard output.",
         ),
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Write what the runs have recorded as one JSON object instead of a page.")
+        bool, option("Write what the runs have recorded as one JSON object instead of a page.", "--json")
     ] = False,
     evaluate: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Also score each run's model on the test corpora of its recipe: scores by length, best and worst items.",
             "--evaluate",
-            help="Also score each run's model on the test corpora of its recipe: scores by length, best and worst "
-            "items.",
         ),
     ] = False,
     device: DeviceOption = "auto",

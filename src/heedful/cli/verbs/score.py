@@ -7,12 +7,10 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import typer
-
 from heedful.base.errors import UserError
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import as_one_text
-from heedful.cli.options import StrideOption, ToOption, WithOption, with_option_groups
+from heedful.cli.options import StrideOption, ToOption, WithOption, option, with_option_groups
 from heedful.cli.output import Line, line_writer
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.data.corpora.files import check_files
@@ -29,29 +27,26 @@ _EACH_CANDIDATE: Final = "a source and a candidate, separated by a tab, on each 
 @with_option_groups
 def command(
     asked: AnsweringTexts,
-    source: Annotated[str | None, typer.Option("--source", metavar="FILE", help="Source sentences.")] = None,
-    target: Annotated[str | None, typer.Option("--target", metavar="FILE", help="Their translations.")] = None,
+    source: Annotated[str | None, option("Source sentences.", metavar="FILE")] = None,
+    target: Annotated[str | None, option("Their translations.", metavar="FILE")] = None,
     others: WithOption = None,
     to: ToOption = None,
     stride: StrideOption = None,
     whole: Annotated[
-        bool, typer.Option("--whole", help="Language models: take each file as one text, not as one per line.")
+        bool, option("Language models: take each file as one text, not as one per line.", "--whole")
     ] = False,
     rerank: Annotated[
-        bool, typer.Option("--rerank", help="Translators: order n-best lists anew, and write the best of each.")
+        bool, option("Translators: order n-best lists anew, and write the best of each.", "--rerank")
     ] = False,
     whole_lists: Annotated[
-        bool, typer.Option("--all", help="With --rerank: write whole lists, best first, with their scores.")
+        bool, option("With --rerank: write whole lists, best first, with their scores.", "--all")
     ] = False,
-    weight: Annotated[
-        float, typer.Option("--weight", help="With --rerank: weight of the lists' own scores, added to the model's.")
-    ] = 0.0,
+    weight: Annotated[float, option("With --rerank: weight of the lists' own scores, added to the model's.")] = 0.0,
     length_penalty: Annotated[
-        float | None,
-        typer.Option("--length-penalty", min=0, help="With --rerank: alpha of the length penalty (default: recipe's)."),
+        float | None, option("With --rerank: alpha of the length penalty (default: recipe's).", min=0)
     ] = None,
-    tokens: Annotated[bool, typer.Option("--tokens", help="Add every token with its log probability.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line, tokens included.")] = False,
+    tokens: Annotated[bool, option("Add every token with its log probability.", "--tokens")] = False,
+    as_json: Annotated[bool, option("Write one JSON object per line, tokens included.", "--json")] = False,
 ) -> None:
     """Score given translations, or given texts with a language model, to filter corpora or to rescore n-best lists.
 

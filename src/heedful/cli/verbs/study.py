@@ -8,7 +8,7 @@ import typer
 from heedful.base.errors import UserError, counted
 from heedful.base.files import output_folder
 from heedful.cli import messages
-from heedful.cli.options import SetOption
+from heedful.cli.options import SetOption, option
 from heedful.training.signals import StopRequest
 
 
@@ -18,22 +18,16 @@ def command(
         typer.Argument(metavar="STUDY", help="File of a study, or the name of a study that ships with Heedful."),
     ] = None,
     out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FOLDER", help="Folder of the study (default: runs/NAME).")
+        str | None, option("Folder of the study (default: runs/NAME).", "--out", "-o", metavar="FOLDER")
     ] = None,
     set_: SetOption = None,
     jobs: Annotated[
         int | None,
-        typer.Option(
-            "--jobs", "-j", metavar="N", min=1, help="Runs at a time on the device (default: as many as fit)."
-        ),
+        option("Runs at a time on the device (default: as many as fit).", "--jobs", "-j", metavar="N", min=1),
     ] = None,
-    seeds: Annotated[
-        str | None, typer.Option("--seeds", metavar="N,N", help="Seeds instead of those of the study, such as 1,2,3.")
-    ] = None,
-    page: Annotated[
-        bool, typer.Option("--page", help="Train nothing: write the page of a finished study again.")
-    ] = False,
-    listed: Annotated[bool, typer.Option("--list", help="List the studies that ship with Heedful.")] = False,
+    seeds: Annotated[str | None, option("Seeds instead of those of the study, such as 1,2,3.", metavar="N,N")] = None,
+    page: Annotated[bool, option("Train nothing: write the page of a finished study again.", "--page")] = False,
+    listed: Annotated[bool, option("List the studies that ship with Heedful.", "--list")] = False,
 ) -> None:
     """Train variations of a recipe with several seeds, and write one page that compares them.
 

@@ -2,12 +2,10 @@
 
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from heedful.base.columns import one_column
 from heedful.base.label_schemes import mark_spans
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.options import with_option_groups
+from heedful.cli.options import option, with_option_groups
 from heedful.cli.output import Line
 
 if TYPE_CHECKING:
@@ -18,10 +16,7 @@ if TYPE_CHECKING:
 def command(
     asked: AnsweringTexts,
     as_json: Annotated[
-        bool,
-        typer.Option(
-            "--json", help="Write one JSON object per sentence: words, labels, their probabilities, and spans."
-        ),
+        bool, option("Write one JSON object per sentence: words, labels, their probabilities, and spans.", "--json")
     ] = False,
 ) -> None:
     """Label the words of sentences, one sentence per line, words separated by spaces.

@@ -9,7 +9,7 @@ import typer
 
 from heedful.base.errors import UserError
 from heedful.cli.main import run
-from heedful.cli.options import SetOption
+from heedful.cli.options import SetOption, option
 from heedful.texts.listing import MODEL, Item, count_verdicts, find_item, read_texts
 
 _SETTABLE: Final = ("train", "study", "demo", "doctor")  # verbs that take --set, for a recipe
@@ -20,10 +20,10 @@ def command(
         str | None,
         typer.Argument(metavar="ID", help="Item to recompute, such as thesis-2.9 (default: list all items)."),
     ] = None,
-    show: Annotated[bool, typer.Option("--show", help="Show the item and its command, without running it.")] = False,
-    model: Annotated[
-        Path, typer.Option("--model", metavar="FOLDER", help="Trained translator, for items that need one.")
-    ] = Path("runs/demo"),
+    show: Annotated[bool, option("Show the item and its command, without running it.", "--show")] = False,
+    model: Annotated[Path, option("Trained translator, for items that need one.", metavar="FOLDER")] = Path(
+        "runs/demo"
+    ),
     set_: SetOption = None,
 ) -> None:
     """Recompute an equation, a figure or a table of five texts about attention, and say whether it is right.

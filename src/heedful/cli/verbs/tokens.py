@@ -11,7 +11,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.input import open_inputs
-from heedful.cli.options import InputsArgument, OutputOption, SetOption, TextOption
+from heedful.cli.options import InputsArgument, OutputOption, SetOption, TextOption, option
 from heedful.cli.output import Line, check_output, line_writer
 from heedful.config.reading.load import load_recipe
 
@@ -28,14 +28,13 @@ def command(
     inputs: InputsArgument = None,
     text: TextOption = None,
     side: Annotated[
-        Literal["source", "target"] | None,
-        typer.Option("--side", help="Which vocabulary of a translator to use (default: source)."),
+        Literal["source", "target"] | None, option("Which vocabulary of a translator to use (default: source).")
     ] = None,
     batch: Annotated[
-        bool, typer.Option("--batch", help="Show the first training batch as the model sees it, markers included.")
+        bool, option("Show the first training batch as the model sees it, markers included.", "--batch")
     ] = False,
     set_: SetOption = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object per line: pieces and ids.")] = False,
+    as_json: Annotated[bool, option("Write one JSON object per line: pieces and ids.", "--json")] = False,
     output: OutputOption = None,
 ) -> None:
     """Show how texts are split: one line per text with its pieces, then a tab and their ids.

@@ -9,7 +9,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.images import image_inputs, sees_images
-from heedful.cli.options import ModelArgument
+from heedful.cli.options import ModelArgument, option
 from heedful.cli.output import check_output, write_page, write_result
 from heedful.cli.verbs.explain import KINDS, QuestionOption, check_options, explain_line
 
@@ -18,39 +18,29 @@ def command(
     model: ModelArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Text that the model reads, or the file of an image.")],
     question: QuestionOption = None,
-    layer: Annotated[int, typer.Option("--layer", metavar="N", min=1, help="Layer, counted from 1.")] = 1,
-    head: Annotated[int, typer.Option("--head", metavar="N", min=1, help="Head, counted from 1.")] = 1,
+    layer: Annotated[int, option("Layer, counted from 1.", metavar="N", min=1)] = 1,
+    head: Annotated[int, option("Head, counted from 1.", metavar="N", min=1)] = 1,
     kind: Annotated[
         Literal["encoder", "question", "decoder", "cross", "cell"] | None,
-        typer.Option("--kind", help="Kind of attention, or a recurrent cell (default: the first that the model has)."),
+        option("Kind of attention, or a recurrent cell (default: the first that the model has)."),
     ] = None,
     query: Annotated[
         int | None,
-        typer.Option(
-            "--query",
+        option(
+            "Token that attends, counted from 1 (default: the class token of an image, or the last).",
             metavar="N",
             min=1,
-            help="Token that attends, counted from 1 (default: the class token of an image, or the last).",
         ),
     ] = None,
-    direction: Annotated[
-        Literal["forward", "backward"], typer.Option("--direction", help="Direction in which a cell reads.")
-    ] = "forward",
-    target: Annotated[
-        str | None, typer.Option("--target", metavar="TEXT", help="Trace this translation, not the model's own.")
-    ] = None,
+    direction: Annotated[Literal["forward", "backward"], option("Direction in which a cell reads.")] = "forward",
+    target: Annotated[str | None, option("Trace this translation, not the model's own.", metavar="TEXT")] = None,
     components: Annotated[
-        int,
-        typer.Option(
-            "--components", metavar="N", min=1, max=10_000, help="Number of components to show of each vector."
-        ),
+        int, option("Number of components to show of each vector.", metavar="N", min=1, max=10_000)
     ] = 6,
-    as_json: Annotated[bool, typer.Option("--json", help="Write one JSON object with all numbers.")] = False,
+    as_json: Annotated[bool, option("Write one JSON object with all numbers.", "--json")] = False,
     output: Annotated[
         Path | None,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="File of the page, ending in .html; with --json, of the object."
-        ),
+        option("File of the page, ending in .html; with --json, of the object.", "--output", "-o", metavar="FILE"),
     ] = None,
 ) -> None:
     """Work through what a head of attention computes for a text or an image, with the model's own numbers.

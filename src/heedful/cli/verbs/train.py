@@ -4,12 +4,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from heedful.base.errors import UserError, memory_faults
 from heedful.base.files import is_unicode, output_folder
 from heedful.cli import messages
-from heedful.cli.options import RecipeArgument, SetOption
+from heedful.cli.options import RecipeArgument, SetOption, option
 from heedful.cli.output import write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -22,20 +20,13 @@ if TYPE_CHECKING:
 
 def command(
     recipe: RecipeArgument,
-    out: Annotated[
-        str | None, typer.Option("--out", "-o", metavar="FOLDER", help="Run folder (default: runs/NAME).")
-    ] = None,
+    out: Annotated[str | None, option("Run folder (default: runs/NAME).", "--out", "-o", metavar="FOLDER")] = None,
     set_: SetOption = None,
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Continue from the last checkpoint in the run folder.")
-    ] = False,
+    resume: Annotated[bool, option("Continue from the last checkpoint in the run folder.", "--resume")] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Train ten steps, write nothing, and estimate the time and memory of the run."),
+        bool, option("Train ten steps, write nothing, and estimate the time and memory of the run.", "--dry-run")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="With --dry-run, print the estimate as one JSON object.")
-    ] = False,
+    as_json: Annotated[bool, option("With --dry-run, print the estimate as one JSON object.", "--json")] = False,
 ) -> None:
     """Train a model from a recipe.
 

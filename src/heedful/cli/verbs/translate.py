@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from heedful.base.columns import one_column, one_line
 from heedful.base.errors import UserError
 from heedful.cli import messages
@@ -20,6 +18,7 @@ from heedful.cli.options import (
     WithOption,
     Wording,
     declared,
+    option,
     with_option_groups,
 )
 from heedful.cli.output import Line
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from heedful.explain.explanation import Explanation
     from heedful.tasks.translate.model import Translation
 
-_result = partial(typer.Option, rich_help_panel="Results")
+_result = partial(option, rich_help_panel="Results")
 
 
 @dataclass(frozen=True)
@@ -38,26 +37,19 @@ class ResultOptions:
 
     n_best: Annotated[
         int | None,
-        _result(
-            "--n-best",
-            metavar="N",
-            min=1,
-            help="Write N translations of each line, one per line: line number, score, text.",
-        ),
+        _result("Write N translations of each line, one per line: line number, score, text.", metavar="N", min=1),
     ] = None
     alignments: Annotated[
-        bool,
-        _result("--alignments", help="Add a column with the source word that each word attended to most: 0-0 1-2 ..."),
+        bool, _result("Add a column with the source word that each word attended to most: 0-0 1-2 ...", "--alignments")
     ] = False
-    scores: Annotated[bool, _result("--scores", help="Write the score and a tab before each translation.")] = False
-    as_json: Annotated[
-        bool, _result("--json", help="Write one JSON object per line: text, score, token ids and more.")
-    ] = False
+    scores: Annotated[bool, _result("Write the score and a tab before each translation.", "--scores")] = False
+    as_json: Annotated[bool, _result("Write one JSON object per line: text, score, token ids and more.", "--json")] = (
+        False
+    )
     attention: Annotated[
         bool,
         _result(
-            "--attention",
-            help="With --json: add the weights of every layer and head, and the probability of every token.",
+            "With --json: add the weights of every layer and head, and the probability of every token.", "--attention"
         ),
     ] = False
 
