@@ -50,15 +50,8 @@ def draw_by_layer(curves: Mapping[str, Mapping[str, Sequence[float]]]) -> str:
     series = []
     for number, (name, sides) in enumerate(curves.items()):
         for side, norms in sides.items():
-            named = f"{name}, {side}" if len(sides) > 1 else name
-            series.append(
-                Series(
-                    named,
-                    range(1, len(norms) + 1),
-                    norms,
-                    None if len(sides) == 1 else 2 * number + (side == "decoder"),
-                )
-            )
+            named, colour = (f"{name}, {side}", 2 * number + (side == "decoder")) if len(sides) > 1 else (name, None)
+            series.append(Series(named, range(1, len(norms) + 1), norms, colour))
     return line_chart(
         series,
         title="Gradients by layer, before the first update",

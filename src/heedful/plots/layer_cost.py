@@ -1,7 +1,7 @@
 """The time of layers over the length of sequences: Vaswani et al. 2017, table 1, as a measurement."""
 
 import json
-import time
+import timeit
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -71,9 +71,4 @@ def draw_layer_costs(times: Times, title: str) -> str:
 
 def _milliseconds(call: Callable[[], Any]) -> float:
     call()
-    taken = []
-    for _ in range(_REPEATS):
-        begin = time.perf_counter()
-        call()
-        taken.append(1000 * (time.perf_counter() - begin))
-    return median(taken)
+    return 1000 * median(timeit.repeat(call, number=1, repeat=_REPEATS))

@@ -16,8 +16,7 @@ from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user
 from heedful.cli.answering import Answering
-from heedful.cli.images import family_of
-from heedful.cli.input import InputLines, as_one_text, of_texts, open_inputs, standard_input
+from heedful.cli.input import InputLines, as_one_text, family_of, of_texts, open_inputs, standard_input
 from heedful.cli.options import option, with_option_groups
 from heedful.cli.output import Line
 from heedful.data.corpora.formats.rows import json_object, text_field

@@ -11,7 +11,7 @@ from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.answering import Answering
-from heedful.cli.images import check_all_read, image_inputs
+from heedful.cli.input import check_all_read, image_inputs
 from heedful.cli.options import (
     Searching,
     option,

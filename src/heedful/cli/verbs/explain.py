@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from heedful.base.errors import UserError
 from heedful.cli import messages
-from heedful.cli.images import image_inputs, sees_images
-from heedful.cli.input import open_inputs
+from heedful.cli.input import image_inputs, open_inputs, sees_images
 from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, TextOption, ToOption, option
 from heedful.cli.output import check_output, line_writer, write_page
 from heedful.data.corpora.texts import text_of_line

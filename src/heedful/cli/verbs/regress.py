@@ -4,7 +4,7 @@ from typing import Annotated
 
 from heedful.base.columns import one_column
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.images import check_all_read, family_of, image_inputs
+from heedful.cli.input import check_all_read, family_of, image_inputs
 from heedful.cli.options import option, with_option_groups
 from heedful.cli.output import Line
 

@@ -8,7 +8,7 @@ import typer
 
 from heedful.base.errors import UserError
 from heedful.cli import messages
-from heedful.cli.images import image_inputs, sees_images
+from heedful.cli.input import image_inputs, sees_images
 from heedful.cli.options import ModelArgument, option
 from heedful.cli.output import check_output, write_page, write_result
 from heedful.cli.verbs.explain import KINDS, QuestionOption, check_options, explain_line

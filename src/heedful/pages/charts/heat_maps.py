@@ -70,9 +70,14 @@ def heat_map(
         *cells(matrix, left, top, cell, across, reach),
         *mark_cells(dots, left, top, cell, across),
         *name_sides(row_names or (), column_names or (), left, top, cell, across),
-        *_numbers(row_names, column_names, (rows, columns), (left, top, wide, tall), x_label),
-        *_scale(left + wide + 16, top, max(min(tall, 180), 40), least, reach),
     ]
+    if column_names is None and columns:  # numbers where there are no names, at round ones
+        parts.append(x_axis(Axis(0, columns, left, left + wide), top + tall, x_label))
+    if row_names is None and rows:
+        axis = Axis(0, rows, top, top + tall)
+        places = [(axis.at(tick) + 4, tick_label(tick)) for tick in axis.ticks()]
+        parts += [label(left - 8, y, said, anchor="end", role="soft", size=12) for y, said in places]
+    parts += _scale(left + wide + 16, top, max(min(tall, 180), 40), least, reach)
     if x_label and column_names:
         parts.append(label(left + wide / 2, top + tall + 24, x_label, anchor="middle", role="soft", size=12))
     parts.append(upright(top + tall / 2, y_label))
@@ -115,23 +120,6 @@ def name_sides(
     for index, name in enumerate(columns):
         turn = f' transform="translate({number(left + (index + 0.5) * width)} {number(top - 8)}) rotate(-55)"'
         yield label(0, 0, name, more=turn)
-
-
-def _numbers(
-    row_names: Sequence[str] | None,
-    column_names: Sequence[str] | None,
-    shape: tuple[int, int],
-    box: tuple[float, float, float, float],
-    x_label: str,
-) -> Iterator[str]:
-    """Yield the numbers of rows and columns that have no names, at round ones."""
-    left, top, wide, tall = box
-    if column_names is None and shape[1]:
-        yield x_axis(Axis(0, shape[1], left, left + wide), top + tall, x_label)
-    if row_names is None and shape[0]:
-        axis = Axis(0, shape[0], top, top + tall)
-        for tick in axis.ticks():
-            yield label(left - 8, axis.at(tick) + 4, tick_label(tick), anchor="end", role="soft", size=12)
 
 
 def mark_cells(

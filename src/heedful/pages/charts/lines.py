@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from heedful.pages.charts.axes import Axis, left_of, no_values, x_axis, y_axis
 from heedful.pages.charts.drawing import (
@@ -43,8 +43,7 @@ class Band:
     high: Sequence[float]
 
 
-@dataclass(frozen=True)
-class _Frame:
+class _Frame(NamedTuple):
     """The axes of a chart, within its margins."""
 
     x: Axis
@@ -67,8 +66,8 @@ def line_chart(
     height: float = 360,
 ) -> str:
     """Return a chart of curves as SVG. What a range or a logarithm cannot show is left out."""
-    colours = {one.name: index if one.colour is None else one.colour for index, one in enumerate(series)}
-    legend, below = draw_legend([one.name for one in series], width, partial(_sample, series))
+    roles = [series_role(index if one.colour is None else one.colour) for index, one in enumerate(series)]
+    legend, below = draw_legend([one.name for one in series], width, partial(_sample, roles))
     y_values = [*(y for one in series for y in one.y), *(y for band in bands for y in (*band.low, *band.high))]
     bottom, right = height - (52 if x_label else 32), width - 20
     y = Axis.over(y_range or y_values, bottom, below, log=log_y, round_out=y_range is None)
@@ -76,11 +75,9 @@ def line_chart(
     x_values = [x for one in series for x in one.x] + [x for band in bands for x in band.x]
     x = Axis.over(x_range or x_values, left, right, log=log_x)
     frame = _Frame(x, y)
-    curves = [
-        *(_band(band, frame, colours.get(band.name, 0)) for band in bands),
-        *(_curve(one, frame, index if one.colour is None else one.colour, index) for index, one in enumerate(series)),
-    ]
-    inner = "".join(curves)
+    named = dict(zip((one.name for one in series), roles, strict=True))
+    inner = "".join(_band(band, frame, named.get(band.name, series_role(0))) for band in bands)
+    inner += "".join(_curve(one, frame, roles[index], index) for index, one in enumerate(series))
     if x_range or y_range:
         box = f"{number(left)} {number(below)} {number(right - left)} {number(bottom - below)}"
         size = {"width": right - left, "height": bottom - below}
@@ -95,16 +92,14 @@ def line_chart(
     return image(width, height, title or "Chart", parts, description or _describe(series, x_label, y_label))
 
 
-def _sample(series: Sequence[Series], index: int, x: float, y: float) -> str:
+def _sample(roles: Sequence[str], index: int, x: float, y: float) -> str:
     """Return a piece of a curve, for the legend."""
-    own = series[index].colour
-    role = series_role(index if own is None else own)
-    look = f'stroke-width="2.5"{dashes(index)} {paint(role, "stroke")}'
+    look = f'stroke-width="2.5"{dashes(index)} {paint(roles[index], "stroke")}'
     return shape("line", look, x1=x, y1=y - 4, x2=x + 20, y2=y - 4)
 
 
-def _curve(one: Series, frame: _Frame, colour: int, index: int) -> str:
-    role, drawn = series_role(colour), []
+def _curve(one: Series, frame: _Frame, role: str, index: int) -> str:
+    drawn = []
     for run in _runs(one, frame):
         alone = shape("circle", paint(role), cx=run[0][0], cy=run[0][1], r=2.5)
         drawn.append(f'<polyline points="{path_of(_thinned(run))}"/>' if len(run) > 1 else alone)
@@ -142,7 +137,7 @@ def _thinned(run: list[tuple[float, float]]) -> list[tuple[float, float]]:
     return found
 
 
-def _band(band: Band, frame: _Frame, colour: int) -> str:
+def _band(band: Band, frame: _Frame, role: str) -> str:
     triples = zip(band.x, band.low, band.high, strict=True)
     shapes = []
     for shown, group in groupby(triples, key=lambda t: frame.x.shows(t[0]) and all(map(frame.y.shows, t[1:]))):
@@ -151,7 +146,7 @@ def _band(band: Band, frame: _Frame, colour: int) -> str:
             there = [(frame.x.at(x), frame.y.at(high)) for x, _, high in points]
             back = [(frame.x.at(x), frame.y.at(low)) for x, low, _ in reversed(points)]
             shapes.append(f'<polygon points="{path_of([*_thinned(there), *_thinned(back)])}"/>')
-    return f'<g fill-opacity="0.18" {paint(series_role(colour))}>{"".join(shapes)}</g>'
+    return f'<g fill-opacity="0.18" {paint(role)}>{"".join(shapes)}</g>'
 
 
 def _describe(series: Sequence[Series], x_label: str, y_label: str) -> str:
