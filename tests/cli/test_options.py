@@ -1,7 +1,7 @@
 """Options that verbs share: declared once, the same in every verb and in Python."""
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from importlib import import_module
 from typing import Annotated, Any, Literal, Optional, TypedDict, get_args, get_type_hints
 
@@ -12,7 +12,7 @@ import typer.main
 
 from heedful.base.errors import UserError
 from heedful.base.options import Option, options_of
-from heedful.cli.options import Group, flag, with_option_groups
+from heedful.cli.options import Group, flag, option, with_option_groups
 from heedful.config.decode import Decode, DecodeOptions
 from heedful.config.section import written_meaning
 from heedful.tasks.generate.generation import GenerateOptions
@@ -143,3 +143,31 @@ def test_a_group_stands_for_its_options_and_comes_as_one_value() -> None:
     for arguments in (["wall"], ["wall", "--colour", "blue", "--width", "7", "--tall"]):
         painting.main(arguments, standalone_mode=False)
     assert seen == [("wall red", Size()), ("wall blue", Size(7, True))]
+
+
+@dataclass(frozen=True)
+class Tin:
+    colour: str
+    _: KW_ONLY
+    lid: Annotated[bool, typer.Option("--lid", help="Whether it has a lid.")] = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work:
+    size: Size
+    paint: Annotated[Paint, Group(Paint, "Paint", only=("coats",))]
+
+
+def test_keyword_only_fields_come_after_the_options_of_the_command_and_groups_hold_groups() -> None:
+    seen: list[tuple[Tin, int, Work]] = []
+
+    @with_option_groups
+    def command(tin: Tin, weight: Annotated[int, option("Weight.", min=1)] = 2, *, work: Work) -> None:
+        seen.append((tin, weight, work))
+
+    app = typer.Typer(add_completion=False)
+    app.command()(command)
+    painting: Any = typer.main.get_command(app)
+    assert [shown.name for shown in painting.params] == ["colour", "weight", "lid", "width", "tall", "coats"]
+    painting.main(["red", "--weight", "4", "--tall", "--coats", "3"], standalone_mode=False)
+    assert seen == [(Tin("red"), 4, Work(size=Size(tall=True), paint={"coats": 3}))]

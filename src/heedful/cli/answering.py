@@ -11,14 +11,7 @@ from typing import TypeVar
 
 from heedful.cli import messages
 from heedful.cli.input import InputLines, open_inputs
-from heedful.cli.options import (
-    DeviceOption,
-    InputsArgument,
-    ModelArgument,
-    OutputOption,
-    PrecisionOption,
-    TextOption,
-)
+from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, OutputOption, PrecisionOption, TextOption
 from heedful.cli.output import Line, check_output, line_progress, line_writer
 
 Answer = TypeVar("Answer")

@@ -131,9 +131,9 @@ def standard_input(on_each_line: str = "one text per line") -> InputLines:
     name = "standard input"
     try:
         descriptor = sys.stdin.fileno()
-    except io.UnsupportedOperation:  # a stream in memory: nothing has to be waited for
-        return InputLines(name, lambda: decode_lines(bounded_lines(sys.stdin.buffer), name))
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+    except io.UnsupportedOperation:  # a stream in memory
+        descriptor = None
+    if descriptor is None or stat.S_ISREG(os.fstat(descriptor).st_mode):  # nothing has to be waited for
         return InputLines(name, lambda: decode_lines(bounded_lines(sys.stdin.buffer), name))
     typed = sys.stdin.isatty() and sys.stderr.isatty() and not messages.is_quiet()
     if typed:

@@ -12,8 +12,7 @@ import typer
 
 from heedful.base.errors import UserError
 from heedful.base.options import options_of
-from heedful.config.decode import DecodeOptions, Sampling, SearchOptions
-from heedful.config.decode import WordOptions as Words
+from heedful.config.decode import DecodeOptions, Sampling, SearchOptions, WordOptions
 
 _KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
 _Take = Callable[[dict[str, Any]], Any]  # takes its options from the values of a command
@@ -74,17 +73,17 @@ def declared(
     several: bool = False,
 ) -> Any:
     """Return an option of a table as an option of a command: with its meaning, its default and its least value."""
-    option = options_of(table)[name]
-    meaning, default = option.meaning.partition("\n")[0].removesuffix("."), option.default
+    known = options_of(table)[name]
+    meaning, default = known.meaning.partition("\n")[0].removesuffix("."), known.default
     if several:
         meaning = f"{meaning}; repeatable"
     if default is not None and default is not False:
         meaning = f"{meaning} (default: {flag(name) if default is True else default})"
-    return typer.Option(
+    return option(
+        f"{meaning}.",
         f"{flag(name)}/{flag(f'no_{name}')}" if default is True else flag(name),
         *short,
-        help=f"{meaning}.",
-        min=None if option.must_be else option.least,  # the option's own words say more than the parser's
+        min=None if known.must_be else known.least,  # the option's own words say more than the parser's
         metavar=metavar,
         rich_help_panel=panel,
         show_default=False,
@@ -135,27 +134,6 @@ StrideOption = Annotated[
 RawOption = Annotated[bool, declared(SearchOptions, "raw")]
 ToOption = Annotated[str | None, declared(SearchOptions, "to", metavar="LANGUAGE")]
 DecodingOptions = Annotated[DecodeOptions, Group(DecodeOptions, "Decoding (defaults: those of the recipe)")]
-SampleOption = Annotated[
-    bool,
-    option(
-        "Sample at random instead of searching; --n-best is the number of samples per input.",
-        "--sample",
-        rich_help_panel="Sampling",
-    ),
-]
-SamplingOptions = Annotated[
-    dict[str, Any], Group(Sampling, "Sampling", only=("temperature", "top_k", "top_p", "min_p", "seed"))
-]
-TermsOption = Annotated[
-    str | None,
-    option(
-        "Fixed translations: a source term, a tab and what its translation must contain, on each line.",
-        "--terms",
-        metavar="FILE",
-        rich_help_panel="Words",
-    ),
-]
-WordOptions = Annotated[Words, Group(Words, "Words", only=("require", "forbid"))]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,8 +141,17 @@ class Searching:
     """How outputs are searched for, or sampled."""
 
     decoding: DecodingOptions
-    sample: SampleOption = False
-    sampling: SamplingOptions
+    sample: Annotated[
+        bool,
+        option(
+            "Sample at random instead of searching; --n-best is the number of samples per input.",
+            "--sample",
+            rich_help_panel="Sampling",
+        ),
+    ] = False
+    sampling: Annotated[
+        dict[str, Any], Group(Sampling, "Sampling", only=("temperature", "top_k", "top_p", "min_p", "seed"))
+    ]
 
     def options(self, n_best: int | None) -> dict[str, Any]:
         """Return the keywords of a search for the n best; refuse options that would do nothing.
@@ -191,10 +178,17 @@ class Searching:
 class Wording:
     """What outputs must contain, or must not."""
 
-    terms: TermsOption = None
-    words: WordOptions
+    terms: Annotated[
+        str | None,
+        option(
+            "Fixed translations: a source term, a tab and what its translation must contain, on each line.",
+            metavar="FILE",
+            rich_help_panel="Words",
+        ),
+    ] = None
+    words: Annotated[WordOptions, Group(WordOptions, "Words", only=("require", "forbid"))]
 
-    def options(self) -> Words:
+    def options(self) -> WordOptions:
         """Return the options of words, with the terms of a file."""
         if self.terms is None:
             return self.words

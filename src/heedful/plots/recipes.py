@@ -51,23 +51,17 @@ def network_of(source: str, overrides: list[str], classes: int) -> tuple[nn.Modu
         from heedful.tasks.loading import load
 
         return load(source, "cpu").network, Path(source).resolve().name
-    recipe = with_network(load_recipe(source, overrides), source)
+    recipe = load_recipe(source, overrides)
+    if start := recipe.train.start_from:
+        if not expand_user(start).exists():
+            raise UserError(
+                f"{source} takes its network from the model `{start}` (`train.start_from`), which does not exist: "
+                "train that first, or choose another recipe."
+            )
+        from heedful.runs.fine_tuning import with_start
+
+        recipe = with_start(recipe)
     return recipe_network(recipe, classes), f"{Path(source).name.removesuffix('.toml')}: {recipe.model.family}"
-
-
-def with_network(recipe: Recipe, name: str) -> Recipe:
-    """Return a recipe with the network of the model that it starts from, if it starts from one."""
-    start = recipe.train.start_from
-    if not start:
-        return recipe
-    if not expand_user(start).exists():
-        raise UserError(
-            f"{name} takes its network from the model `{start}` (`train.start_from`), which does not exist: train that "
-            "first, or choose another recipe."
-        )
-    from heedful.runs.fine_tuning import with_start
-
-    return with_start(recipe)
 
 
 def _vocabulary(recipe: Recipe, name: str) -> Tokenizer:

@@ -32,11 +32,8 @@ class Curve:
 def curve_of_recipe(recipe: Recipe, name: str) -> Curve:
     """Return the learning rate with which a recipe trains."""
     train = recipe.train
-    return Curve(
-        name,
-        build_run_rate(train.schedule, train.warmup, train.optimizer, recipe.model.width, train.steps),
-        train.steps,
-    )
+    rate = build_run_rate(train.schedule, train.warmup, train.optimizer, recipe.model.width, train.steps)
+    return Curve(name, rate, train.steps)
 
 
 def curve_of_text(given: str, steps: int | None = None) -> Curve:

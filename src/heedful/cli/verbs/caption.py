@@ -12,11 +12,7 @@ from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.answering import Answering
 from heedful.cli.input import check_all_read, image_inputs
-from heedful.cli.options import (
-    Searching,
-    option,
-    with_option_groups,
-)
+from heedful.cli.options import Searching, option, with_option_groups
 from heedful.cli.output import Line
 
 if TYPE_CHECKING:

@@ -1,13 +1,13 @@
 """`heedful config`: check, show and explain recipes."""
 
 import json
-import sys
 from typing import Annotated
 
 import typer
 
 from heedful.base.errors import UserError, counted
 from heedful.base.files import expand_user
+from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption
 from heedful.config.corpora.any import SPLITS
 from heedful.config.reading.load import load_recipe
@@ -55,10 +55,9 @@ def show(recipe: RecipeArgument, overrides: SetOption = None) -> None:
     shown, missing = _with_start(with_followed_defaults(load_recipe(recipe, overrides or [])))
     print(commented_toml(shown, _TAKEN_OVER if missing else ()), end="")
     if missing:
-        print(
-            f"heedful: `train.start_from` names {missing}, which does not exist: what the recipe takes over from it "
-            "is not shown.",
-            file=sys.stderr,
+        messages.warn(
+            f"`train.start_from` names {missing}, which does not exist: what the recipe takes over from it "
+            "is not shown."
         )
 
 

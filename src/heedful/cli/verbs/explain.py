@@ -108,17 +108,18 @@ def command(
         raise UserError("--swap shows what else the model would write, and --target fixes it: leave out one of them.")
     if as_svg and len(lines) > 1 and not as_map:
         raise UserError(f"--svg draws one text, but there are {len(lines):,}: give one, or leave out --svg.")
-    if as_map:
-        if imaged:
-            raise UserError("--map is of texts, but this model reads images: leave it out.")
-        _write_map(model, device, [line for line, _ in lines], as_json, as_svg, output)
-        return
-    if target is not None and len(lines) > 1:
+    if as_map and imaged:
+        raise UserError("--map is of texts, but this model reads images: leave it out.")
+    if target is not None and len(lines) > 1 and not as_map:
         raise UserError(f"--target is the translation of one text, but there are {len(lines):,}: give one.")
     with messages.busy(f"loading {model}"):
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-        loaded: Any = load(model, "cpu" if heads else device)
+        loaded: Any = load(model, "cpu" if heads and not as_map else device)
+    name = Path(model).resolve().name
+    if as_map:
+        _write_map(loaded, name, [line for line, _ in lines], as_json, as_svg, output)
+        return
     asked = {"question": question, "target": target, "to": to, "top": top, "gradients": gradients, "search": search}
 
     def explain() -> "list[Explanation]":
@@ -147,7 +148,6 @@ def command(
     from heedful.explain.pages.images import attention_svg
     from heedful.explain.pages.page import explorer_page
 
-    name = Path(model).resolve().name
     write_page(explorer_page(found, name, gates is not False) if page else attention_svg(found[0]), output)
 
 
@@ -162,13 +162,10 @@ def _head(given: str) -> Any:
     return kind, int(numbers[0]) - 1, int(numbers[1]) - 1
 
 
-def _write_map(model: str, device: str, texts: list[str], as_json: bool, as_svg: bool, output: Path | None) -> None:
+def _write_map(loaded: Any, name: str, texts: list[str], as_json: bool, as_svg: bool, output: Path | None) -> None:
     """Write the map of texts: as a page, as an image, or as one JSON object per text."""
-    with messages.busy(f"loading {model}"):
-        from heedful.explain.pages.images import map_page, map_svg, map_vectors
-        from heedful.tasks.loading import load
+    from heedful.explain.pages.images import map_page, map_svg, map_vectors
 
-        loaded: Any = load(model, device)
     if not hasattr(loaded, "embed"):
         task = loaded.recipe.rules.name
         raise UserError(f"--map needs vectors of texts, which models of the task `{task}` do not have: leave it out.")
@@ -179,7 +176,6 @@ def _write_map(model: str, device: str, texts: list[str], as_json: bool, as_svg:
             for text, (x, y) in zip(texts, found.positions.tolist(), strict=True):
                 write({"text": text, "x": x, "y": y})
         return
-    name = Path(model).resolve().name
     write_page(map_svg(found, texts) if as_svg else map_page(found, texts, name), output)
 
 

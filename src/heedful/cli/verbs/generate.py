@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from itertools import chain, tee
+from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Final
 
 from heedful.base.errors import UserError, counted
@@ -90,11 +90,12 @@ class _Generating:
         """Yield the texts of each prompt, as lines to write."""
         from heedful.tasks.shared.streaming import answer_stream
 
-        def generated(part: Sequence[str], number: int) -> list[list[Generation]]:
-            return self._generator.generate_detailed(part, name=entry.name, first=first + number - 1, **self._options)
+        def generated(part: Sequence[str], number: int) -> list[tuple[str, list[Generation]]]:
+            number += first - 1
+            texts = self._generator.generate_detailed(part, name=entry.name, first=number, **self._options)
+            return list(zip(part, texts, strict=True))
 
-        prompts, again = tee(prompts)
-        for prompt, texts in zip(again, answer_stream(prompts, generated, ready=entry.ready), strict=False):
+        for prompt, texts in answer_stream(prompts, generated, ready=entry.ready):
             self.strange += self._generator.has_unknown(prompt)
             self.slid = self.slid or any(text.slid for text in texts)
             yield [

@@ -10,13 +10,7 @@ from heedful.base.trees import UNTAGGED, Leaf, Tree, read_tree
 from heedful.cli import messages
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import InputLines
-from heedful.cli.options import (
-    Searching,
-    WithOption,
-    declared,
-    option,
-    with_option_groups,
-)
+from heedful.cli.options import Searching, WithOption, declared, option, with_option_groups
 from heedful.cli.output import Line
 from heedful.data.corpora.trees import tree_of_line
 from heedful.tasks.parse.parse import ParseOptions

@@ -1,6 +1,6 @@
 """Bar charts, histograms, and charts of estimates with their intervals."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 
 from heedful.pages.charts.axes import Axis, drawable, left_of, no_values, x_axis, y_axis
 from heedful.pages.charts.drawing import (
@@ -59,7 +59,10 @@ def bar_chart(
                 size = {"width": max(wide - 2, 1), "height": end - top}
                 parts.append(shape("rect", paint(series_role(order)), told, x=x, y=top, **size))
                 parts += _whiskers(x + size["width"] / 2, y, (intervals or {}).get(group, {}).get(name))
-    parts += _below(names, left, slot, bottom, slanted)
+    for index, name in enumerate(names):
+        x, y_of, anchor = left + (index + 0.5) * slot, bottom + (16 if slanted else 18), "end" if slanted else "middle"
+        turn = f' transform="rotate(-35 {number(x)} {number(y_of)})"' if slanted else ""
+        parts.append(label(x, y_of, name, anchor=anchor, role="soft", size=12, more=turn))
     parts.append(shape("line", paint("faint", "stroke"), x1=left, y1=zero, x2=right, y2=zero))
     if x_label:
         parts.append(label((left + right) / 2, height - 10, x_label, anchor="middle", role="soft", size=12))
@@ -77,16 +80,6 @@ def _whiskers(x: float, axis: Axis, interval: Interval | None) -> Iterator[str]:
         left, centre, right = number(x - 5), number(x), number(x + 5)
         line = f"M{left},{low}H{right}M{left},{high}H{right}M{centre},{low}V{high}"
         yield f'<path d="{line}" fill="none" stroke-width="1.5" {paint("ink", "stroke")}/>'
-
-
-def _below(names: Sequence[str], left: float, slot: float, bottom: float, slanted: bool) -> Iterator[str]:
-    for index, name in enumerate(names):
-        x = left + (index + 0.5) * slot
-        if slanted:
-            turn = f' transform="rotate(-35 {number(x)} {number(bottom + 16)})"'
-            yield label(x, bottom + 16, name, anchor="end", role="soft", size=12, more=turn)
-        else:
-            yield label(x, bottom + 18, name, anchor="middle", role="soft", size=12)
 
 
 def _sample(index: int, x: float, y: float) -> str:

@@ -91,17 +91,9 @@ def recipe_section(records: Sequence[RunRecord]) -> str:
     """Return the recipes: of several runs first the keys whose values differ."""
     differing = ""
     if len(records) > 1:
-        rows = differing_keys(records)
-        head = ["key", *map(escape, run_names(records))]
-        differing = (
-            table(
-                head,
-                [[f"<code>{escape(key)}</code>", *map(escape, values)] for key, *values in rows],
-                "Keys that differ",
-            )
-            if rows
-            else '<p class="note">All keys have the same values.</p>'
-        )
+        rows = [[f"<code>{escape(key)}</code>", *map(escape, values)] for key, *values in differing_keys(records)]
+        same = '<p class="note">All keys have the same values.</p>'
+        differing = table(["key", *map(escape, run_names(records))], rows, "Keys that differ") if rows else same
     documents = [
         f"<details{' open' if len(records) == 1 else ''}><summary>{escape(name)}: all keys</summary>"
         f'<pre tabindex="0">{escape(toml_document(record.recipe))}</pre></details>'
@@ -162,10 +154,9 @@ def samples_section(records: Sequence[RunRecord]) -> str:
             parts.append(f"<h3>{escape(name)}</h3>")
         for (said, reference), outputs in found.items():
             rows = [[f"step {step:,}", escape(output)] for step, output in thin(outputs, _MOST)]
-            head = f"<p><strong>{escape(said)}</strong></p>"
-            parts.append(
-                head + table(["", "output"], [*rows, ["reference", escape(reference)]], f"Outputs for: {said}")
-            )
+            rows.append(["reference", escape(reference)])
+            parts.append(f"<p><strong>{escape(said)}</strong></p>")
+            parts.append(table(["", "output"], rows, f"Outputs for: {said}"))
     return "".join(parts)
 
 
