@@ -18,7 +18,7 @@ from benchmarks.gpu.train_gpu_work import FULL, TINY, like_wmt
 from benchmarks.shared.gpu_work import Results
 
 from heedful.base.devices import choose_device
-from heedful.config.train.instruments import Instruments
+from heedful.config.train.table import Instruments
 from heedful.metrics.recorded_results import RESULTS
 
 

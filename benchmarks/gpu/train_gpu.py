@@ -43,9 +43,8 @@ from heedful.base.devices import choose_device
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
-from heedful.config.train.instruments import Instruments
 from heedful.config.train.schedules import AnySchedule, Constant, InverseSqrt
-from heedful.config.train.table import Train, Validation
+from heedful.config.train.table import Instruments, Train, Validation
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies

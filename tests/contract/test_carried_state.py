@@ -19,8 +19,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Characters
 from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Train, Validation
-from heedful.data.batches.streams import Streams
-from heedful.data.batches.windows import SlidingWindows
+from heedful.data.batches.windows import SlidingWindows, Streams
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import read_bundle
 from heedful.models.networks import LanguageModel

@@ -18,9 +18,8 @@ from heedful.base.packed import IGNORED, Nested
 from heedful.config.recipe import Recipe
 from heedful.config.train.table import Masking
 from heedful.data.batch_layout import StaticShape
-from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
-from heedful.data.batches.texts import AnyTextCollator, PairedTextCollator, TextBatch, TextCollator
+from heedful.data.batches.texts import AnyTextCollator, DocumentCollator, PairedTextCollator, TextBatch, TextCollator
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import read_bundle

@@ -16,7 +16,7 @@ from pydantic import TypeAdapter
 from rich.console import Console
 
 import heedful
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.corpora.corpus import Corpus
 from heedful.config.reading.load import load_recipe
 from heedful.data.builtin.english_spanish import sentence_pairs  # the builtin generator

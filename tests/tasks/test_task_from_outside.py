@@ -11,8 +11,7 @@ from tests.conftest import animal_sentences
 
 import heedful
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import PlainText
+from heedful.config.corpora.containers import AnyCorpus, PlainText
 from heedful.config.corpora.roles import Roles
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules

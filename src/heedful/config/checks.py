@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from heedful.base.errors import alternatives, nearest
-from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.containers import SPLITS
 from heedful.config.model.any import check_size
 from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from heedful.config.corpora.any import Corpora
+from heedful.config.corpora.containers import Corpora
 from heedful.config.corpora.corpus import Language
 from heedful.config.section import BatchTokens, Positions, Section
 

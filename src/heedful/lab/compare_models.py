@@ -16,7 +16,7 @@ import numpy as np
 
 from heedful.base.arguments import check_one_each
 from heedful.base.errors import HeedfulError, UserError, by_caller, option, suggestion
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules

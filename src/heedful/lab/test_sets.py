@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from heedful.base.errors import UserError, by_caller, suggestion
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import AlignedFiles
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.files import check_files, content_key

@@ -8,9 +8,8 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Images, Nested, Packed
 from heedful.data.batches.pairs import PairBatch
-from heedful.data.batches.streams import StreamBatch
 from heedful.data.batches.tagged import TaggedBatch
-from heedful.data.batches.windows import WindowBatch
+from heedful.data.batches.windows import StreamBatch, WindowBatch
 from heedful.data.tokenize.tokenizer import END
 from heedful.data.tokenize.vocabularies import Scale
 from heedful.models.heads import Hidden, MaskedHead, Pooler

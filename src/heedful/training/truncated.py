@@ -11,7 +11,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from heedful.base.packed import IGNORED, Layout
-from heedful.data.batches.streams import StreamBatch
+from heedful.data.batches.windows import StreamBatch
 from heedful.models.networks import LanguageModel
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy

@@ -18,7 +18,7 @@ from heedful.data.batches.images import ImageCollator, ImageQuestionBatch, Image
 from heedful.data.builtin.scenes import NUMBERS, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.corpora.images import ImageQuestion
-from heedful.data.prepare.image_questions import asked_streams
+from heedful.data.prepare.images import asked_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies

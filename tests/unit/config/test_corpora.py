@@ -5,9 +5,9 @@ from typing import get_args
 import pytest
 from pydantic import ValidationError
 
-from heedful.config.corpora.any import AnyCorpus
 from heedful.config.corpora.containers import (
     AlignedFiles,
+    AnyCorpus,
     Builtin,
     Conll,
     Csv,

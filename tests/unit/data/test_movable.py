@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from heedful.base.packed import Layout, Nested, Packed
-from heedful.data.batches.documents import DocumentCollator
 from heedful.data.batches.pairs import PairBatch, collate
-from heedful.data.batches.texts import TextBatch, TextCollator
+from heedful.data.batches.texts import DocumentCollator, TextBatch, TextCollator
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 

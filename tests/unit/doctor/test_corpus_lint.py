@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 from tests.shared.patience import PATIENCE
 
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import AlignedFiles, Builtin, Jsonl, Tsv
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Builtin, Jsonl, Tsv
 from heedful.config.data import Data
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.doctor.corpora import corpus_lint

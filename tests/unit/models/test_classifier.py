@@ -18,7 +18,7 @@ from heedful.config.model.attention import PoolName
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.pooled import ClassifierModel
 from heedful.config.recipe import Recipe
-from heedful.data.batches.documents import DocumentCollator
+from heedful.data.batches.texts import DocumentCollator
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer

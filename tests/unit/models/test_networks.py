@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.batches.pairs import PairBatch
-from heedful.data.batches.streams import Streams
+from heedful.data.batches.windows import Streams
 from heedful.metrics.language.perplexity import likelihood, token_log_probabilities
 from heedful.models.from_recipe.network import build_model
 from heedful.models.from_recipe.transformer import transformer_decoder

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Packed
 from heedful.config.train.optimizers import Adam
-from heedful.data.batches.streams import StreamBatch, Streams
+from heedful.data.batches.windows import StreamBatch, Streams
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.models.networks import LanguageModel, set_precision
 from heedful.models.recurrent.language_model import RecurrentLanguageModel

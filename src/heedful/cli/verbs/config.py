@@ -9,7 +9,7 @@ from heedful.base.errors import UserError, counted
 from heedful.base.files import expand_user
 from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption
-from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.containers import SPLITS
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.formats.lines import check_exists, locate, read_lines

@@ -7,7 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from heedful.base.errors import nearest, suggestion
-from heedful.config.corpora.any import FORMS
+from heedful.config.corpora.containers import FORMS
 from heedful.config.reading.draft import Draft, item_of
 from heedful.config.reading.foreign_words import our_key
 from heedful.config.reading.outline import (

@@ -4,6 +4,7 @@ from math import ceil
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    BeforeValidator,
     Field,
     NonNegativeFloat,
     PositiveFloat,
@@ -13,8 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from heedful.config.section import Section, Share
-from heedful.config.train.instruments import Instruments
+from heedful.config.section import Section, Share, as_tuple
 from heedful.config.train.optimizers import Adam, AnyOptimizer
 from heedful.config.train.schedules import (
     AnyDecay,
@@ -108,6 +108,21 @@ class Distillation(Section):
     """Weight of the teacher's probabilities in the loss; the data has the rest."""
     temperature: Annotated[float, Field(gt=0, le=1000)] = 1.0
     """What the scores of both models are divided by; above 1, unlikely tokens count more."""
+
+
+class Instruments(Section):
+    """What a run measures of its layers, recorded in `instruments.jsonl`; training does not change."""
+
+    every: PositiveInt = 100
+    """Number of updates between measurements."""
+    at: Annotated[tuple[Annotated[int, Field(ge=1, le=10**12)], ...], BeforeValidator(as_tuple)] = Field(
+        default=(), examples=[[1, 2, 5, 10]]
+    )
+    """Further updates to measure, such as the first ones: [1, 2, 5, 10]."""
+    histograms: bool = True
+    """Whether histograms of the optimizer's steps are recorded, by the logarithm of each weight's change."""
+    probe: bool = True
+    """Whether a small batch shows the entropy of attention heads, and random inputs how far back recurrence learns."""
 
 
 class Train(Section):

@@ -12,11 +12,10 @@ from torch import Tensor
 
 from heedful.base.packed import IGNORED, Images, Layout, Packed, runs_of
 from heedful.data.batch_layout import Lengths, StaticShape, layout_of
-from heedful.data.batches.labelled import LabelledBatch, labels_of
-from heedful.data.batches.texts import kept_pieces
+from heedful.data.batches.texts import LabelledBatch, kept_pieces, labels_of
 from heedful.data.collate import gather, marked_sequences, places_of, rows_by_store
 from heedful.data.epochs.plan import Counts, Indices
-from heedful.data.images.encoded import channels_of, rows_of_pixels
+from heedful.data.images.decoding import channels_of, rows_of_pixels
 from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 

@@ -1,22 +1,74 @@
-"""Batches of texts to classify: `<s> text </s>` or `<s> text </s> second </s>`, cut where they are too long."""
+"""Batches of rows to classify or to rate, and of texts: `<s> text </s>`, `<s> text </s> second </s>`, or documents."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Literal
+from typing import ClassVar, Final, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from numpy.typing import NDArray
+from torch import Tensor
 
-from heedful.base.packed import Layout, Nested, Packed
-from heedful.data.batch_layout import Lengths, StaticShape
-from heedful.data.batches.labelled import LabelledBatch, labels_of
-from heedful.data.collate import gather, lengths_of, marked_sequences, places_of
+from heedful.base.packed import IGNORED, Layout, Nested, Packed
+from heedful.data.batch_layout import Lengths, StaticShape, layout_of
+from heedful.data.collate import gather, lengths_of, marked_sequences, places_of, rows_by_store
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Counts, Indices
+from heedful.data.movable import Movable
+from heedful.data.prepare.letters import pack_letters
 from heedful.data.token_store import TokenStore
+from heedful.data.tokenize.tokenizer import END
 
+Inputs = TypeVar("Inputs")
 Cut = Literal["end", "start", "middle"]
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledBatch(Movable, Generic[Inputs]):
+    """Inputs and their labels; the label IGNORED is one that is not known, or that of a dummy which fills up a batch.
+
+    Labels are the class of each row, or 1 for each of its several classes, or a number, which is never IGNORED but NaN.
+    """
+
+    inputs: Inputs  # what a network reads
+    labels: Int[Tensor, "B"] | Float[Tensor, "B C"] | Float[Tensor, "B"]
+    sentences: int  # the real rows
+    tokens: int  # the real ones, markers included
+
+    def labels_of_rows(self) -> list[list[int]]:
+        """Return what each real row is to predict: its classes."""
+        rows = self.labels[: self.sentences]
+        return [row.nonzero().flatten().tolist() if row.dim() else [int(row)] for row in rows]
+
+
+def labels_of(stores: Sequence[TokenStore], indices: Indices, rows: int, classes: int) -> Tensor:
+    """Return the class of each row, or 1 for each of its several `classes`; then IGNORED up to `rows` rows.
+
+    Where stores have numbers, return those.
+    """
+    if "number" in stores[0].streams:
+        return numbers_of(stores, indices, rows)
+    if "label" not in stores[0].streams:
+        return torch.full((rows,), IGNORED)
+    values, lengths = gather(stores, "label", indices)
+    if not classes:
+        labels = np.full(rows, IGNORED, np.int64)
+        labels[: len(indices)] = values
+        return torch.from_numpy(labels)
+    marks = np.full((rows, classes), IGNORED, np.float32)
+    marks[: len(indices)] = 0
+    marks[np.repeat(np.arange(len(indices)), lengths), values] = 1
+    return torch.from_numpy(marks)
+
+
+def numbers_of(stores: Sequence[TokenStore], indices: Indices, rows: int) -> Float[Tensor, "rows"]:
+    """Return the number of each row; NaN where the stores have none, and up to `rows` rows."""
+    numbers = np.full(rows, np.nan, np.float32)
+    if "number" in stores[0].streams:
+        for store, mine, own in rows_by_store(stores, indices):
+            numbers[mine] = store.streams["number"].values[own]  # one per row
+    return torch.from_numpy(numbers)
 
 
 TextBatch = LabelledBatch[Packed | Nested]
@@ -134,3 +186,72 @@ def _in_pairs(layout: Layout) -> Layout:
     if layout.sentences % 2 == 0:
         return layout
     return replace(layout, offsets=torch.cat((layout.offsets, layout.offsets[-1:])))
+
+
+# --- documents: words in sentences in documents, each sentence with an end marker ------------------------------------
+
+
+@dataclass(frozen=True)
+class DocumentCollator:
+    """Makes batches of documents as sentences. A document that is too long loses words of its sentences."""
+
+    noun: ClassVar = "text"
+
+    max_length: int  # the most words of a document
+    max_sentence: int  # the most words of a sentence: a longer one continues in another
+    cut: Cut = "end"
+    classes: int = 0  # the number of classes where a document has several labels, else 0
+    letters: bool = False  # whether the letters of words are read
+
+    def costs(self, stores: Sequence[TokenStore], indices: Indices) -> tuple[Counts]:
+        """Return the tokens of some documents as they are read, end markers included."""
+        outline = self._outline(stores, indices)
+        return (outline.words + outline.sentences,)
+
+    def batch(
+        self, stores: Sequence[TokenStore], indices: Indices, static: StaticShape | None = None, multiple: int = 1
+    ) -> TextBatch:
+        """Make the batch of these documents: always ragged, as the number of sentences is, and not filled up."""
+        outline = self._outline(stores, indices)
+        pieces, _ = gather(stores, "text", indices)
+        with_end = outline.lengths + 1
+        values = np.full(with_end.sum(), END, np.int64)
+        places = places_of(np.cumsum(with_end) - with_end, outline.lengths)
+        values[places] = pieces[outline.stays]
+        letters = self._letters(stores, indices, outline.stays, places, len(values)) if self.letters else None
+        words = Packed(torch.from_numpy(values), layout_of(with_end, int(with_end.max(initial=1))), letters=letters)
+        text = Nested(words, layout_of(outline.sentences, int(outline.sentences.max(initial=1))))
+        return TextBatch(text, labels_of(stores, indices, len(indices), self.classes), len(indices), len(values))
+
+    def _letters(
+        self, stores: Sequence[TokenStore], indices: Indices, stays: NDArray[np.bool_], places: Lengths, tokens: int
+    ) -> Packed:
+        """Return the letters of the words that stay; end markers have none."""
+        letters, _ = gather(stores, "letters", indices)
+        spelled, _ = gather(stores, "spelled", indices)
+        counts = np.zeros(tokens, np.int64)
+        counts[places] = spelled[stays]
+        return pack_letters(letters[np.repeat(stays, spelled)], counts)
+
+    def _outline(self, stores: Sequence[TokenStore], indices: Indices) -> "_Outline":
+        spans, counts = gather(stores, "sentences", indices)
+        lengths = lengths_of(stores, "text", indices)
+        stays = kept_pieces(lengths, np.minimum(lengths, self.max_length), self.cut)
+        left = np.bincount(np.repeat(np.arange(len(spans)), spans)[stays], minlength=len(spans))  # words of a sentence
+        parts = -(-left // self.max_sentence)
+        split = np.full(parts.sum(), self.max_sentence, np.int64)
+        some = parts > 0
+        split[np.cumsum(parts)[some] - 1] = (left - (parts - 1) * self.max_sentence)[some]
+        document = np.repeat(np.arange(len(indices)), counts)
+        words, sentences = (np.bincount(document, of, len(indices)).astype(np.int64) for of in (left, parts))
+        return _Outline(stays, split, words, sentences)
+
+
+@dataclass(frozen=True, eq=False)
+class _Outline:
+    """The part of documents that is read."""
+
+    stays: NDArray[np.bool_]  # which words
+    lengths: Lengths  # of each sentence
+    words: Lengths  # of each document
+    sentences: Lengths  # of each document

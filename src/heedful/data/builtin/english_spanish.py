@@ -50,23 +50,17 @@ def sentences(part: str, seed: int = 0) -> Iterator[tuple[str, Sentence]]:
     seen: set[str] = set()
     while True:
         sentence = draw.sentence()
-        if _holds_held_out(sentence) != (part == "test"):
+        if any(map(is_held_out, combinations(sentence))) != (part == "test"):
             continue
         text = grammar.english(sentence)
-        if text.count(" ") >= MAX_WORDS or (part != "test" and _is_valid(text) != (part == "valid")):
+        is_valid = crc32(text.encode()) % _VALID_ONE_IN == 0  # as stable, and quick: all training sentences pass
+        if text.count(" ") >= MAX_WORDS or (part != "test" and is_valid != (part == "valid")):
             continue
         if part != "train":
             if text in seen:
                 continue
             seen.add(text)
         yield text, sentence
-
-
-def part_of(sentence: Sentence) -> str:
-    """Say which part a sentence belongs to."""
-    if _holds_held_out(sentence):
-        return "test"
-    return "valid" if _is_valid(grammar.english(sentence)) else "train"
 
 
 def combinations(sentence: Sentence) -> list[tuple[str, str]]:
@@ -100,11 +94,3 @@ def is_held_out(pair: tuple[str, str]) -> bool:
     """Decide, by a hash that no platform or process changes, whether a pair of lemmas belongs to the test part."""
     digest = blake2b(f"{_SALT} {pair[0]} {pair[1]}".encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % _HELD_OUT_ONE_IN == 0
-
-
-def _holds_held_out(sentence: Sentence) -> bool:
-    return any(map(is_held_out, combinations(sentence)))
-
-
-def _is_valid(text: str) -> bool:
-    return crc32(text.encode()) % _VALID_ONE_IN == 0  # as stable, and quick: every training sentence passes here

@@ -288,16 +288,3 @@ class Draw(Choices):
         if determiner is grammar.THE and noun.kind in _OWNED and self.share() < 0.2:
             possessor = self._phrase(self.one(nouns_of(grammar.PEOPLE)), _SIMPLE)
         return NounPhrase(determiner, noun, plural, None, adjective, possessor)
-
-
-def plain_sentence_count(verbs: tuple[Verb, ...] = _TRANSITIVE) -> int:
-    """Count one small family of sentences alone: "The [adjective] noun [verb]s the [adjective] noun."
-
-    No two of them are the same sentence, because the verb shows where one phrase ends and the other begins.
-    """
-
-    def phrases(some: frozenset[str]) -> int:
-        return sum(1 + len(_ADJECTIVES_OF[noun.kind]) for noun in nouns_of(some - {"name"}))
-
-    some = [verb for verb in verbs if "no_a" not in verb.notes]  # nobody has the brother
-    return sum(phrases(verb.subjects) * phrases(verb.objects) for verb in some)

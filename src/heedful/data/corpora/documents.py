@@ -4,12 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import PlainText
-from heedful.data.corpora.files import files_of, select_lines
+from heedful.config.corpora.containers import AnyCorpus, PlainText
+from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.sentence_splitting import split_sentences
-from heedful.data.corpora.subsets import choose
 from heedful.data.corpora.texts import read_texts
 from heedful.data.text_form import TextForm
 

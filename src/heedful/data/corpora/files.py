@@ -1,12 +1,15 @@
-"""What all corpora have in common: their files and lines, and what decides their content."""
+"""What all corpora have in common: their files, what decides their content, and which of their rows are used."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from hashlib import sha256
+from heapq import nsmallest
+from operator import itemgetter
 from typing import Final, TypeVar
 
 from heedful.base.errors import UserError, counted
 from heedful.base.files import sha256_of_file
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Builtin
+from heedful.config.corpora.containers import AnyCorpus, Builtin
+from heedful.config.corpora.corpus import Subsets
 from heedful.data.corpora.formats.lines import TextFile, check_exists, check_folder, locate
 
 Row = TypeVar("Row")
@@ -63,3 +66,43 @@ def select_lines(rows: Iterator[Row], corpus: AnyCorpus) -> Iterator[Row]:
         if number == last:
             return
     raise UserError(f'{corpus.title} has {counted(number, "line")}, but `lines` is "{corpus.lines}": lower its end.')
+
+
+# --- parts and samples: texts are chosen by the sha256 of what they say -----------------------------------------------
+#
+# Neither the order of a file nor what else it holds decides where a text goes: parts of a corpus never share one.
+
+
+def choose(rows: Iterable[Row], corpus: Subsets, key: Callable[[Row], str], noun: str = "text") -> Iterator[Row]:
+    """Yield the rows of the corpus's `part` and `sample`, in the order of the file.
+
+    `key` returns a row's content; `noun` is what a row is called in messages.
+    """
+    if not corpus.part and corpus.sample is None:
+        yield from rows
+        return
+    hashed = _of_part(((_hash(key(row)), number, row) for number, row in enumerate(rows)), corpus)
+    taken = hashed if corpus.sample is None else _sampled(hashed, corpus, corpus.sample, noun)
+    yield from (row for _, _, row in taken)
+
+
+def _hash(text: str) -> int:
+    # A JSON file can hold half of a surrogate pair, which UTF-8 cannot: any bytes are good enough for a hash.
+    return int.from_bytes(sha256(text.encode(errors="surrogatepass")).digest(), "big")
+
+
+def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: Subsets) -> Iterator[tuple[int, int, Row]]:
+    if not corpus.part:
+        return rows
+    first, last, count = corpus.part_range
+    return (row for row in rows if first <= row[0] % count <= last)
+
+
+def _sampled(
+    rows: Iterator[tuple[int, int, Row]], corpus: Subsets, count: int, noun: str
+) -> list[tuple[int, int, Row]]:
+    kept = nsmallest(count, rows)  # by hash; equal texts in the order of the file
+    if len(kept) < count:
+        of_part = f' in part "{corpus.part}"' if corpus.part else ""
+        raise UserError(f"{corpus.title} has {counted(len(kept), noun)}{of_part}, but `sample` is {count:,}: lower it.")
+    return sorted(kept, key=itemgetter(1))

@@ -13,15 +13,13 @@ from PIL import Image
 from heedful.base.arguments import check_path
 from heedful.base.errors import UserError, counted
 from heedful.base.files import read_bytes
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Builtin, Csv, Idx, ImageFolder, Jsonl, Npz, Tsv
+from heedful.config.corpora.containers import AnyCorpus, Builtin, Csv, Idx, ImageFolder, Jsonl, Npz, Tsv
 from heedful.config.corpora.corpus import Subsets
 from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
-from heedful.data.corpora.files import files_of, select_lines
+from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import locate
 from heedful.data.corpora.formats.rows import Row, labels_of, read_rows
-from heedful.data.corpora.subsets import choose
 from heedful.data.images.arrays import as_images, as_labels, read_idx, read_npz
 from heedful.data.images.decoding import (
     MAX_PIXELS,

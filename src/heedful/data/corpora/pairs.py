@@ -5,8 +5,7 @@ from itertools import zip_longest
 from typing import Final
 
 from heedful.base.errors import UserError, counted
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import AlignedFiles, Builtin, Csv, Jsonl, Trees, Tsv
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Builtin, Csv, Jsonl, Trees, Tsv
 from heedful.config.corpora.roles import PAIRS
 from heedful.data.builtin.dates import date_pairs
 from heedful.data.builtin.english_spanish import sentence_pairs

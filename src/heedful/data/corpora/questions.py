@@ -6,14 +6,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Builtin, Csv, Jsonl, Squad, Tsv
+from heedful.config.corpora.containers import AnyCorpus, Builtin, Csv, Jsonl, Squad, Tsv
 from heedful.config.corpora.roles import QUESTIONS
 from heedful.data.builtin.reports import report_questions
-from heedful.data.corpora.files import files_of, select_lines
+from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.data.corpora.formats.rows import json_kind, read_rows, text_field
-from heedful.data.corpora.subsets import choose
 
 _SHOWN: Final = 60  # characters of a text in messages
 

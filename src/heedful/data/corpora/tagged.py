@@ -6,13 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from heedful.base.errors import UserError, counted, suggestion
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import AlignedFiles, Conll, Csv, Jsonl, Tsv
-from heedful.data.corpora.files import files_of, select_lines
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Conll, Csv, Jsonl, Tsv
+from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.formats.rows import read_rows
 from heedful.data.corpora.pairs import AS_IT_STANDS, read_pairs
-from heedful.data.corpora.subsets import choose
 from heedful.data.text_form import TextForm
 
 _START_OF_DOCUMENT: Final = "-DOCSTART-"

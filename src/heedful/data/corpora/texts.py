@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from heedful.base.errors import UserError, counted, suggestion
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Csv, Jsonl, Tsv
+from heedful.config.corpora.containers import AnyCorpus, Csv, Jsonl, Tsv
 from heedful.config.corpora.roles import TEXTS
-from heedful.data.corpora.files import select_lines
+from heedful.data.corpora.files import choose, select_lines
 from heedful.data.corpora.formats.rows import read_rows
 from heedful.data.corpora.pairs import AS_IT_STANDS
-from heedful.data.corpora.subsets import choose
 from heedful.data.text_form import TOO_LONG, TextForm
 
 

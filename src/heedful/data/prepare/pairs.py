@@ -8,7 +8,7 @@ from itertools import chain, islice
 from typing import Final
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus, Builtin
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnySide, SideName, side_of
@@ -19,10 +19,9 @@ from heedful.data.prepare.stores import Rows
 from heedful.data.prepare.streams import Streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import StreamType, id_stream
-from heedful.data.tokenize.cached import TokenizerTraining
+from heedful.data.tokenize.cached import Sample, TokenizerTraining
 from heedful.data.tokenize.encoding import Encoded, Encoder, Filters
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.data.tokenize.training_sample import Sample
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.data.tokenize.worker_pool import Workers, available_cores
 
@@ -79,7 +78,7 @@ def _tokenizer(work: Preparation, config: AnySide, name: str, sides: Sequence[Si
     def sample() -> Sample:
         for corpus in data.train:
             if all(is_blank(pair) for pair in read_pairs(corpus, data.folder)):
-                missing = "tree" if hasattr(corpus, "trees") else "pair with text on both sides"
+                missing = "tree" if "tree" in corpus.roles else "pair with text on both sides"
                 raise UserError(f"{corpus.title} has no {missing} to train on.")
         return sample_pairs(data, sides, config.sample)
 
@@ -103,10 +102,9 @@ def sample_pairs(data: Data, sides: Sequence[SideName], most: int) -> Sample:
 def _count(corpus: AnyCorpus, folder: str) -> int:
     """Count the pairs of a corpus, which is read only where its table does not tell."""
     if corpus.lines:
-        first, last = map(int, corpus.lines.split("-"))
-        return max(0, last - first + 1)
-    count: int | None = getattr(corpus, "count", None)  # of a generator
-    return sum(1 for _ in read_pairs(corpus, folder)) if count is None else count
+        first, last = corpus.line_range
+        return last - first + 1
+    return corpus.count if isinstance(corpus, Builtin) else sum(1 for _ in read_pairs(corpus, folder))
 
 
 # --- stores -----------------------------------------------------------------------------------------------------------
@@ -119,7 +117,7 @@ def pair_rows(
     form = TextForm.of(data)
     stream = PairStream(source, target, filters, form, [source.tag(corpus.to)] if corpus.to else [])
     return PairRows(
-        noun="tree" if hasattr(corpus, "trees") else "pair",
+        noun="tree" if "tree" in corpus.roles else "pair",
         read=lambda dropped: read_pairs(corpus, data.folder, form),
         streams=[stream],
         objection=lambda pair: why_blank(pair) if is_blank(pair) else None,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 from heedful.base.errors import HeedfulError, UserError
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
@@ -13,9 +13,8 @@ from heedful.data.corpora.files import check_files, content_key
 from heedful.data.prepare.stores import Rows, build_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.cached import TokenizerTraining
+from heedful.data.tokenize.cached import Sample, TokenizerTraining
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.data.tokenize.training_sample import Sample
 from heedful.data.tokenize.vocabularies import Vocabularies
 
 Contents = Mapping[AnyCorpus, Mapping[str, object]]  # what decides which rows a corpus gives

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final, Generic
 
 from heedful.base.errors import UserError, counted
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.data.cache import Say, cache_folder, cached, key_of
 from heedful.data.prepare.streams import Row, Stream, Streams
 from heedful.data.token_store import FORMAT, TokenStore, open_store, write_store

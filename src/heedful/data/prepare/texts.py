@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from heedful.base.errors import UserError, counted
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus, PlainText
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
@@ -76,7 +76,7 @@ def texts_of(corpus: Any, recipe: Recipe, running: bool = False) -> Iterator[str
         spells_spaces = recipe.tokenizer.kind in ("byte_bpe", "char")
         for text in read_running_text(corpus, folder, form):
             yield from running_pieces(text, spells_spaces)
-    elif hasattr(corpus, "documents"):
+    elif isinstance(corpus, PlainText):
         for document in read_documents(corpus, folder, form):
             yield from document
     else:
@@ -125,7 +125,7 @@ def text_rows(
     elif kind.documents:
         stream = DocumentStream[Text](tokenizer, form, lambda text: document_of(text.text, form), kind.letters)
     else:
-        second = {} if getattr(corpus, "second", None) is None else {"second": lambda text: text.second}
+        second = {"second": lambda text: text.second} if "second" in corpus.roles else {}
         stream = TextStream[Text](tokenizer, form, {"text": lambda text: text.text, **second})
     labels = LabelStream[Text](lambda rows: classes_of(rows, kind.labels, corpus.title, unknown_is))
     return Rows(
@@ -169,7 +169,7 @@ class RunningStream(Tokenized):
 
 def is_whole_file(corpus: AnyCorpus) -> bool:
     """Whether a corpus is one document, its whole file."""
-    return getattr(corpus, "documents", "") == "file"
+    return isinstance(corpus, PlainText) and corpus.documents == "file"
 
 
 def _why_blank(row: Any) -> str | None:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, Self
 
 import tokenizers as tokenizers_library
 
@@ -19,13 +19,34 @@ from heedful.data.tokenize.tokenizer import Tokenizer
 _FILE: Final = "tokenizer.json"
 
 
-class Texts(Iterable[str], Protocol):
-    """The texts that a tokenizer is trained on."""
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """`taken` of all `count` rows of texts, evenly spaced; all rows have the same number of texts."""
+
+    rows: Callable[[], Iterable[tuple[str, ...]]]
+    taken: int
+    count: int
+    texts: int = 1  # of each row
+
+    @classmethod
+    def of(
+        cls, rows: Callable[[], Iterable[tuple[str, ...]]], most: int, texts: int = 1, count: int | None = None
+    ) -> Self:
+        """Take at most `most` texts in whole rows, one at least; rows are counted where `count` is not known."""
+        count = sum(1 for _ in rows()) if count is None else count
+        return cls(rows, min(count, max(1, most // texts)), count, texts)
+
+    def __iter__(self) -> Iterator[str]:
+        for number, row in enumerate(self.rows()):
+            if (number + 1) * self.taken // self.count != number * self.taken // self.count:
+                yield from row
 
     @property
     def description(self) -> str:
         """The number of texts out of how many, in words; empty where all are taken."""
-        ...
+        if self.taken == self.count:
+            return ""
+        return f", on {self.taken * self.texts:,} of {self.count * self.texts:,} texts"
 
 
 @dataclass(frozen=True)
@@ -39,7 +60,7 @@ class TokenizerTraining:
     mask: bool = False
     running: bool = False  # whether the texts are running text, with line breaks
 
-    def tokenizer(self, side: str, of_side: str, texts: Callable[[], Texts], progress: Say) -> Tokenizer:
+    def tokenizer(self, side: str, of_side: str, texts: Callable[[], Sample], progress: Say) -> Tokenizer:
         """Return the tokenizer of a side, which is called `of_side` in messages."""
         key = key_of(
             {

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Final
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say

@@ -13,8 +13,7 @@ import numpy as np
 
 from heedful.base.cores import usable_cores
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import ImageFolder
+from heedful.config.corpora.containers import AnyCorpus, ImageFolder
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.model.pooled import ImageClassifierModel

@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Builtin, PlainText
+from heedful.config.corpora.containers import AnyCorpus, Builtin, PlainText
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final
 
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.doctor.corpora.rows import Row, RowForm, cells_of
 from heedful.doctor.findings import Finding, Part
 

@@ -15,8 +15,7 @@ from torch import Tensor
 from heedful.base.packed import IGNORED
 from heedful.data.batches.masked import MaskedBatch
 from heedful.data.batches.pairs import PairBatch
-from heedful.data.batches.streams import StreamBatch
-from heedful.data.batches.windows import WindowBatch
+from heedful.data.batches.windows import StreamBatch, WindowBatch
 from heedful.models.networks import MaskedModel
 from heedful.models.protocols import NextTokenModel
 from heedful.models.recurrent.language_model import RecurrentLanguageModel

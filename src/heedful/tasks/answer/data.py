@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.base.errors import UserError, counted
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.recipe import Recipe

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.containers import SPLITS
 from heedful.config.corpora.roles import Roles
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.tables import Tables, model_of

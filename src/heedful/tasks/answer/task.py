@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe

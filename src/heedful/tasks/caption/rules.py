@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.containers import Builtin
+from heedful.config.corpora.containers import SPLITS, Builtin
 from heedful.config.corpora.roles import Roles
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.tables import Tables, model_of

@@ -12,8 +12,7 @@ from heedful.base.errors import UserError
 from heedful.base.options import show_options
 from heedful.data.corpora.images import AnyImage, AskedImage, LabelledImage, is_one_image, make_image_question
 from heedful.data.epochs.plan import Indices
-from heedful.data.prepare.image_questions import asked_streams
-from heedful.data.prepare.images import class_numbers
+from heedful.data.prepare.images import asked_streams, class_numbers
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.explain.capture import Capture

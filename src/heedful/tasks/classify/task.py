@@ -11,8 +11,7 @@ from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.base.packed import Run
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import AlignedFiles
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus
 from heedful.config.model.images import ImageTransformerTable
 from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
 from heedful.config.recipe import Recipe
@@ -25,8 +24,7 @@ from heedful.data.corpora.images import AskedImage, LabelledImage, read_asked_im
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, read_texts, text_of_line
 from heedful.data.epochs.plan import Indices
-from heedful.data.prepare.image_questions import prepare_image_questions
-from heedful.data.prepare.images import prepare_images
+from heedful.data.prepare.images import prepare_image_questions, prepare_images
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import listed_classes, prepare_texts
 from heedful.data.token_store import TokenStore

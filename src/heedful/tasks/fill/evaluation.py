@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 
 from heedful.base.errors import counted
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.data.corpora.files import content_key
 from heedful.data.prepare.stores import build_store
 from heedful.data.prepare.texts import TextKind, text_rows

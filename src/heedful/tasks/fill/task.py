@@ -7,7 +7,7 @@ from typing import Any
 import torch
 
 from heedful.base.progress import ShowProgress, show_nothing
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of

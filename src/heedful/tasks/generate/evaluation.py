@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from heedful.base.errors import counted
 from heedful.base.progress import ShowProgress, show_nothing
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.data.corpora.documents import count_words, read_running_text
 from heedful.data.corpora.files import content_key
 from heedful.data.prepare.stores import build_store

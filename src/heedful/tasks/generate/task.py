@@ -9,14 +9,13 @@ import torch
 
 from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.checks import carries_state
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable, TransformerDecoderTable
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
-from heedful.data.batches.streams import Streams
-from heedful.data.batches.windows import WindowFeed
+from heedful.data.batches.windows import Streams, WindowFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.containers import Leaves, Trees
+from heedful.config.corpora.containers import SPLITS, Leaves, Trees
 from heedful.config.corpora.roles import Roles
 from heedful.config.decode import LEAST_OF_TREE
 from heedful.config.tables import Tables

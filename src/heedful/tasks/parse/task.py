@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from heedful.base.trees import Tree
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Trees
+from heedful.config.corpora.containers import AnyCorpus, Trees
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.pairs import read_pairs

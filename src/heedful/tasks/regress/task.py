@@ -7,12 +7,12 @@ import numpy as np
 from torch import Tensor
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
-from heedful.data.batches.labelled import numbers_of
+from heedful.data.batches.texts import numbers_of
 from heedful.data.corpora.images import LabelledImage, read_images
 from heedful.data.corpora.texts import Text, read_texts
 from heedful.data.epochs.plan import Indices

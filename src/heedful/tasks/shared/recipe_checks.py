@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.containers import SPLITS
 from heedful.config.data import Data
 from heedful.config.model.any import AnyModel
 from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel

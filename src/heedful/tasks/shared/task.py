@@ -16,7 +16,7 @@ from torch import nn
 
 from heedful.base.errors import UserError
 from heedful.base.progress import ShowProgress, show_nothing
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.batch_layout import StaticShape

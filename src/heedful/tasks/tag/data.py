@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 
 from heedful.base.errors import UserError, counted
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import torch
 
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.model.encoders import RecurrentLettersTable
 from heedful.config.model.transformer import TransformerStack

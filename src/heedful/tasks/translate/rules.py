@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.containers import SPLITS
 from heedful.config.corpora.roles import Roles
 from heedful.config.task_rules import TaskRules
 from heedful.metrics.rows import LOSS, PERPLEXITY, TEXT_METRICS, WRITTEN_TEXTS, score_names, validation_metrics

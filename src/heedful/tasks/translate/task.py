@@ -6,7 +6,7 @@ from typing import Any
 
 from heedful.base.errors import UserError
 from heedful.base.progress import ShowProgress, show_nothing
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.pairs import is_blank, read_references

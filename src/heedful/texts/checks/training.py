@@ -18,7 +18,7 @@ from heedful.config.train.schedules import (
     UntunedLinearWarmup,
 )
 from heedful.config.train.table import Masking
-from heedful.data.batches.masking import mask
+from heedful.data.batches.masked import mask
 from heedful.decode.hypothesis import Shifted
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy

@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout
-from heedful.config.train.instruments import Instruments as Table
+from heedful.config.train.table import Instruments as Table
 from heedful.data.epochs.bpe_dropout import RedrawnFeed
 from heedful.data.epochs.loader import RowFeed, TrainingFeed
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention

@@ -3,8 +3,7 @@
 import pytest
 from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, PAIR, RUNNING, TWO_TEXTS, complaint, load
 
-from heedful.config.corpora.any import SPLITS
-from heedful.config.corpora.containers import Jsonl, PlainText, Tsv
+from heedful.config.corpora.containers import SPLITS, Jsonl, PlainText, Tsv
 
 
 def test_the_keys_of_a_corpus_say_of_which_form_it_is() -> None:

@@ -12,8 +12,7 @@ from tests.shared.examples import examples
 
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED, Nested, Packed
-from heedful.data.batches.documents import DocumentCollator
-from heedful.data.batches.texts import Cut, TextBatch
+from heedful.data.batches.texts import Cut, DocumentCollator, TextBatch
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore

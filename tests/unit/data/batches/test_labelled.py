@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import torch
 
-from heedful.data.batches.labelled import numbers_of
+from heedful.data.batches.texts import numbers_of
 from heedful.data.prepare.streams import NumberStream
 from heedful.data.token_store import TokenStore
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from heedful.config.train.table import Masking
-from heedful.data.batches.masking import Masked, mask, most_chosen
+from heedful.data.batches.masked import Masked, mask, most_chosen
 
 MASK, VOCABULARY = 4, range(10, 500)
 

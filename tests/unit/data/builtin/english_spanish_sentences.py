@@ -1,5 +1,8 @@
 """Sentences written out for the tests of the english-spanish generator."""
 
+from zlib import crc32
+
+from heedful.data.builtin.english_spanish import combinations, is_held_out
 from heedful.data.builtin.english_spanish_grammar import (
     BARE,
     MANY,
@@ -16,6 +19,7 @@ from heedful.data.builtin.english_spanish_grammar import (
     Sentence,
     Subject,
     Words,
+    english,
 )  # fmt: skip
 from heedful.data.builtin.english_spanish_lexicon import (
     ADJECTIVES,
@@ -105,3 +109,10 @@ EXAMPLE_SENTENCES = (
     says(one(THE, "horse", "black", THE_QUEEN), "run", "past", place=(TO, one(THE, "river")),
          time=Words("yesterday", "ayer"), time_first=True),
 )  # fmt: skip
+
+
+def part_of(sentence: Sentence) -> str:
+    """The part that a sentence belongs to: by its combinations, and otherwise by a hash of its text."""
+    if any(map(is_held_out, combinations(sentence))):
+        return "test"
+    return "train" if crc32(english(sentence).encode()) % 10 else "valid"

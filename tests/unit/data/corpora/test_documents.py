@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Jsonl, PlainText, Tsv
+from heedful.config.corpora.containers import AnyCorpus, Jsonl, PlainText, Tsv
 from heedful.data.corpora.documents import read_documents
 from heedful.data.text_form import TextForm
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import AlignedFiles, Builtin, Jsonl, Tsv
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Builtin, Jsonl, Tsv
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.pairs import is_blank, read_pairs
 from heedful.data.text_form import TextForm

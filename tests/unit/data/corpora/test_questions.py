@@ -11,8 +11,7 @@ from pydantic import TypeAdapter
 from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Builtin, Jsonl, Squad, Tsv
+from heedful.config.corpora.containers import AnyCorpus, Builtin, Jsonl, Squad, Tsv
 from heedful.data.corpora.questions import Question, read_questions
 
 TEXT = "Clara found two maps in the cave. 🗺️ The cave is old."

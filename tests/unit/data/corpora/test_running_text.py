@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Csv, PlainText, Tsv
+from heedful.config.corpora.containers import AnyCorpus, Csv, PlainText, Tsv
 from heedful.data.corpora.documents import read_running_text
 from heedful.data.text_form import TextForm
 

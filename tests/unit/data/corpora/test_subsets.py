@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import Tsv
-from heedful.data.corpora.subsets import choose
+from heedful.data.corpora.files import choose
 
 TEXTS = [f"text {number}" for number in range(500)]
 

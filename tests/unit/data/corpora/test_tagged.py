@@ -9,8 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import AlignedFiles, Conll, Csv, Jsonl, Tsv
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Conll, Csv, Jsonl, Tsv
 from heedful.data.corpora.tagged import TaggedText, label_numbers, read_tagged, tagged_text
 from heedful.data.text_form import TextForm
 

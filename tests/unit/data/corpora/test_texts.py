@@ -11,8 +11,7 @@ import pytest
 from tests.shared.refusals import like
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import AlignedFiles, Jsonl, PlainText, Tsv
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Jsonl, PlainText, Tsv
 from heedful.data.corpora.files import check_files, content_key
 from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.texts import Text, read_texts

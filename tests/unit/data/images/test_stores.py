@@ -17,7 +17,7 @@ from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.images import ImageCollator
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.images import LabelledImage, read_images
-from heedful.data.images.encoded import EncodedPixels
+from heedful.data.images.decoding import EncodedPixels
 from heedful.data.prepare.images import image_rows, image_streams, prepare_images
 from heedful.data.prepare.stores import build_store
 from heedful.data.prepare.streams import NumberStream

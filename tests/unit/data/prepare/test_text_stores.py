@@ -10,8 +10,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
-from heedful.config.corpora.containers import Jsonl, PlainText, Tsv
+from heedful.config.corpora.containers import AnyCorpus, Jsonl, PlainText, Tsv
 from heedful.config.data import Data
 from heedful.config.tokenizer import AnyTokenizer, Words
 from heedful.data.corpora.files import content_key

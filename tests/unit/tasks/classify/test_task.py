@@ -13,8 +13,7 @@ from torch import Tensor
 from heedful.base.errors import UserError
 from heedful.config.model.attention import AlignmentName, AttentionPoolTable
 from heedful.config.recipe import Recipe
-from heedful.data.batches.documents import DocumentCollator
-from heedful.data.batches.texts import PairedTextCollator, TextCollator
+from heedful.data.batches.texts import DocumentCollator, PairedTextCollator, TextCollator
 from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore

@@ -10,8 +10,8 @@ import torch
 from tests.contract.families import CLASSIFIERS, classifier_of, config_of
 from torch import nn
 
-from heedful.config.train.instruments import Instruments as Table
 from heedful.config.train.optimizers import Adam, Sgd
+from heedful.config.train.table import Instruments as Table
 from heedful.data.batches.pairs import PairBatch, PairCollator
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.token_store import TokenStore

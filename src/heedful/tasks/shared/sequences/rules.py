@@ -1,6 +1,6 @@
 """Rules for the recipes of networks that map one sequence to another."""
 
-from heedful.config.corpora.any import SPLITS
+from heedful.config.corpora.containers import SPLITS
 from heedful.config.model.attention import NOT_REWARDED
 from heedful.config.model.mixed import PairModel
 from heedful.config.model.recurrent import RecurrentModel

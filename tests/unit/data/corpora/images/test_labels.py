@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.any import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.images import read_images
 

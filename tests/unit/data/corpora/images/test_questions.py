@@ -20,7 +20,7 @@ from heedful.config.corpora.containers import (
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.builtin.scenes import HELD_OUT
 from heedful.data.corpora.images import AskedImage, read_asked_images
-from heedful.data.prepare.image_questions import prepare_image_questions
+from heedful.data.prepare.images import prepare_image_questions
 
 ROWS = [("a.png", "what ?", "x", "one"), ("b.png", "what ?", "y", "one"), ("a.png", "is it ?", "yes", "two")]
 
