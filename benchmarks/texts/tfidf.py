@@ -1,75 +1,113 @@
-"""Logistic regression on tf-idf of words, with its penalty chosen by cross-validation.
+"""Logistic and ridge regression on tf-idf of words, with features and penalty chosen by cross-validation.
 
-As scikit-learn's TfidfVectorizer and LogisticRegression, whose settings it has, by torch alone.
+As scikit-learn's TfidfVectorizer with LogisticRegression or Ridge, whose settings it has, by torch alone.
 """
 
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
 
 import numpy as np
 import torch
+from heedful.tasks.shared.linear.regression import Features, Loss, SquaredLoss, minimise_with
+from numpy.typing import NDArray
+from torch import Tensor
 
 from heedful.tasks.classify.classification import ClassLoss
-from heedful.tasks.shared.pooled.sparse_regression import Features, minimise_with
 
 _WORD: Final = re.compile(r"(?u)\b\w\w+\b")
 STRENGTHS: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # scikit-learn's C
+RIDGE_STRENGTHS: Final = (0.03, 0.1, 0.3, 1.0, 3.0, 10.0)  # 1 / scikit-learn's alpha
 FOLDS: Final = 3
 _ITERATIONS: Final = 40
 
-Rows = Sequence[tuple[str, str]]  # texts and labels
+Text = str | tuple[str, str]  # a text, or a pair of texts
+Counts = Counter[str]
+Score = Callable[[Tensor, NDArray[np.int64]], float]  # of predictions for these rows: the larger, the better
 
 
-def cross_validated_accuracy(train: Rows, test: Rows) -> float:
-    """Return the test accuracy of the features and the penalty that are best in cross-validation."""
+def cross_validated_accuracy(train: Sequence[tuple[str, str]], test: Sequence[tuple[str, str]]) -> float:
+    """Return the test accuracy of logistic regression."""
     labels = sorted({label for _, label in train})
-    best, settings = -1, (1, 1.0)
-    folds = np.arange(len(train)) % FOLDS
+    true = np.array([labels.index(label) for _, label in train])
+
+    def right(scores_BC: Tensor, rows: NDArray[np.int64]) -> float:
+        return float((scores_BC.argmax(1).numpy() == true[rows]).sum())
+
+    found = _cross_validated(train, test, torch.eye(len(labels))[true], ClassLoss(several=False), STRENGTHS, right)
+    answers = [labels[number] for number in found.argmax(1).tolist()]
+    return sum(answer == label for answer, (_, label) in zip(answers, test, strict=True)) / len(test)
+
+
+def ridge_predictions(train: Sequence[tuple[Any, float]], test: Sequence[tuple[Any, float]]) -> list[float]:
+    """Return what ridge regression predicts for test texts or pairs of texts."""
+    numbers = torch.tensor([number for _, number in train], dtype=torch.float32)
+    mean, deviation = float(numbers.mean()), float(numbers.std())
+    true_B1 = ((numbers - mean) / deviation)[:, None]
+
+    def closeness(scores_B1: Tensor, rows: NDArray[np.int64]) -> float:
+        return -float((scores_B1 - true_B1[rows]).square().sum())
+
+    found = _cross_validated(train, test, true_B1, SquaredLoss(), RIDGE_STRENGTHS, closeness)
+    return (mean + deviation * found[:, 0]).tolist()
+
+
+def _cross_validated(
+    train: Sequence[tuple[Any, Any]],
+    test: Sequence[tuple[Any, Any]],
+    true_BC: Tensor,
+    loss: Loss,
+    strengths: Sequence[float],
+    score: Score,
+) -> Tensor:
+    """Return the scores of test texts by the features and the penalty that are best in cross-validation."""
+    fold, settings = np.arange(len(train)) % FOLDS, {}
     for longest in (1, 2):
-        counts = [_right(*_split(train, folds == fold), labels, longest, STRENGTHS) for fold in range(FOLDS)]
-        for strength, right in zip(STRENGTHS, map(sum, zip(*counts, strict=True)), strict=True):
-            if right > best:
-                best, settings = right, (longest, strength)
-    longest, strength = settings
-    return _right(train, test, labels, longest, [strength])[0] / len(test)
+        known = [_counted(text, longest) for text, _ in train]
+        for number in range(FOLDS):
+            inside, outside = np.flatnonzero(fold != number), np.flatnonzero(fold == number)
+            found = _scores(
+                [known[row] for row in inside], [known[row] for row in outside], true_BC[inside], loss, strengths
+            )
+            for strength, scores_BC in zip(strengths, found, strict=True):
+                key = longest, strength
+                settings[key] = settings.get(key, 0.0) + score(scores_BC, outside)
+    longest, strength = max(settings, key=lambda key: settings[key])
+    both = [[_counted(text, longest) for text, _ in rows] for rows in (train, test)]
+    return next(_scores(*both, true_BC, loss, [strength]))
 
 
-def _split(rows: Rows, held: np.ndarray) -> tuple[Rows, Rows]:
-    known = [row for row, out in zip(rows, held, strict=True) if not out]
-    return known, [row for row, out in zip(rows, held, strict=True) if out]
-
-
-def _right(train: Rows, asked: Rows, labels: Sequence[str], longest: int, strengths: Sequence[float]) -> list[int]:
-    """Return how many texts a regression on the training rows classifies rightly, for each strength."""
-    known = [_counted(text, longest) for text, _ in train]
-    texts = Counter(feature for counts in known for feature in counts)
+def _scores(
+    train: Sequence[Counts], asked: Sequence[Counts], true_BC: Tensor, loss: Loss, strengths: Sequence[float]
+) -> Iterator[Tensor]:
+    """Yield the scores of texts by a regression on the training texts, for each strength."""
+    texts = Counter(feature for counts in train for feature in counts)
     columns = {feature: column for column, feature in enumerate(texts)}
     rarity = {feature: math.log((1 + len(train)) / (1 + count)) + 1 for feature, count in texts.items()}
-    true_BC = torch.eye(len(labels))[[labels.index(label) for _, label in train]]
-    known_x = _features(known, columns, rarity)
-    asked_x = _features([_counted(text, longest) for text, _ in asked], columns, rarity)
-    right = []
+    known_x, asked_x = (_features(counted, columns, rarity) for counted in (train, asked))
     for strength in strengths:
-        weights_JC, bias_C = torch.zeros(len(columns), len(labels)), torch.zeros(len(labels))
-        minimise_with(known_x, true_BC, weights_JC, bias_C, ClassLoss(several=False), strength, _ITERATIONS)
-        found = (asked_x.times(weights_JC) + bias_C).argmax(1).tolist()
-        right.append(sum(labels[number] == label for number, (_, label) in zip(found, asked, strict=True)))
-    return right
+        weights_JC, bias_C = torch.zeros(len(columns), true_BC.shape[1]), torch.zeros(true_BC.shape[1])
+        minimise_with(known_x, true_BC, weights_JC, bias_C, loss, strength, _ITERATIONS)
+        yield asked_x.times(weights_JC) + bias_C
 
 
-def _counted(text: str, longest: int) -> Counter[str]:
-    words = _WORD.findall(text.lower())
-    return Counter(
-        " ".join(words[start : start + length])
-        for length in range(1, longest + 1)
-        for start in range(len(words) - length + 1)
-    )
+def _counted(text: Text, longest: int) -> Counts:
+    """Count the n-grams of a text; of a pair, those of each text, and those that both have."""
+    if isinstance(text, str):
+        words = _WORD.findall(text.lower())
+        return Counter(
+            " ".join(words[start : start + length])
+            for length in range(1, longest + 1)
+            for start in range(len(words) - length + 1)
+        )
+    first, second = (_counted(side, longest) for side in text)
+    sides = (("first", first), ("second", second), ("both", first & second))
+    return Counter({f"{name}: {feature}": count for name, side in sides for feature, count in side.items()})
 
 
-def _features(counted: Sequence[Counter[str]], columns: dict[str, int], rarity: dict[str, float]) -> Features:
+def _features(counted: Sequence[Counts], columns: dict[str, int], rarity: dict[str, float]) -> Features:
     rows: list[int] = []
     places: list[int] = []
     values: list[float] = []

@@ -17,7 +17,7 @@ from heedful.defaults.pairs import PAIRS
 from heedful.defaults.rules import Case, TaskDefaults
 from heedful.defaults.texts import TEXTS
 
-BY_TASK: Final[Mapping[str, TaskDefaults[Any]]] = {"classify": TEXTS, "translate": PAIRS}
+BY_TASK: Final[Mapping[str, TaskDefaults[Any]]] = {"classify": TEXTS, "regress": TEXTS, "translate": PAIRS}
 ALL_KEYS: Final = tuple(
     dict.fromkeys(rule.key for rules in (*(task.rules for task in BY_TASK.values()), EVERY_RUN) for rule in rules)
 )

@@ -1,9 +1,9 @@
-"""Defaults of classifiers: few texts get a bag of n-grams, or a network that is regularised more."""
+"""Defaults of models of texts: few texts get a bag of n-grams, or a network that is regularised more."""
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from heedful.config.model.pooled import ClassifierModel
+from heedful.config.model.pooled import ClassifierModel, RegressorModel, TextModel
 from heedful.config.tables import Tables, model_of
 from heedful.data.corpora.texts import read_texts
 from heedful.defaults.facts import Row
@@ -14,12 +14,22 @@ _NETWORK: Final = ("encoder", "pool", "join", "pooler", "head_hidden")  # keys t
 
 
 class TextCase(Case):
-    """A classifier of texts."""
+    """A classifier or a regressor of texts."""
 
     @property
     def encoder(self) -> str:
         """Family of the encoder in the recipe."""
-        return model_of(self.recipe, ClassifierModel).encoder.family
+        return model_of(self.recipe, TextModel).encoder.family
+
+    @property
+    def numbers(self) -> bool:
+        """Whether the model is a regressor."""
+        return isinstance(self.recipe.model, RegressorModel)
+
+    @property
+    def little(self) -> bool:
+        """Whether the corpus is small; numbers say less about texts than classes do, so there is more of it."""
+        return not self.facts.more if self.numbers else super().little
 
     @property
     def bag(self) -> bool:
@@ -90,14 +100,14 @@ def _in_pieces(case: TextCase) -> bool:
 
 
 def _rows(recipe: Tables) -> Iterator[Row]:
-    several = model_of(recipe, ClassifierModel).labels == "several"
+    several = getattr(recipe.model, "labels", "one") == "several"
     for corpus in recipe.data.train:
         for text in read_texts(corpus, recipe.data.folder, several=several):
             yield text.text, text.labels
 
 
 TEXTS: Final = TaskDefaults(
-    models=(ClassifierModel,),
+    models=(ClassifierModel, RegressorModel),
     noun="texts",
     rows=_rows,
     case=TextCase,
@@ -117,7 +127,7 @@ TEXTS: Final = TaskDefaults(
         Rule("model.encoder.dropout", lambda case: case.stack, lambda case: 0.3),
         Rule("model.encoder.dropout_words", lambda case: case.stack, lambda case: 0.3),
         Rule("model.encoder.norm", lambda case: case.transformer, lambda case: "pre"),
-        Rule("train.label_smoothing", lambda case: case.network, lambda case: 0.1),
+        Rule("train.label_smoothing", lambda case: case.network and not case.numbers, lambda case: 0.1),
         Rule(
             "train.optimizer",
             lambda case: case.little,
