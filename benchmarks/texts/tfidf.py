@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 import torch
-from heedful.tasks.shared.linear.regression import Features, Loss, SquaredLoss, minimise_with
 from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.tasks.classify.classification import ClassLoss
+from heedful.tasks.shared.pooled.sparse_regression import Features, Loss, SquaredLoss, minimise_with
 
 _WORD: Final = re.compile(r"(?u)\b\w\w+\b")
 STRENGTHS: Final = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)  # scikit-learn's C
@@ -63,7 +63,8 @@ def _cross_validated(
     score: Score,
 ) -> Tensor:
     """Return the scores of test texts by the features and the penalty that are best in cross-validation."""
-    fold, settings = np.arange(len(train)) % FOLDS, {}
+    fold = np.arange(len(train)) % FOLDS
+    settings: dict[tuple[int, float], float] = {}
     for longest in (1, 2):
         known = [_counted(text, longest) for text, _ in train]
         for number in range(FOLDS):
@@ -75,8 +76,8 @@ def _cross_validated(
                 key = longest, strength
                 settings[key] = settings.get(key, 0.0) + score(scores_BC, outside)
     longest, strength = max(settings, key=lambda key: settings[key])
-    both = [[_counted(text, longest) for text, _ in rows] for rows in (train, test)]
-    return next(_scores(*both, true_BC, loss, [strength]))
+    known, asked = ([_counted(text, longest) for text, _ in rows] for rows in (train, test))
+    return next(_scores(known, asked, true_BC, loss, [strength]))
 
 
 def _scores(

@@ -13,11 +13,17 @@ from heedful.config.recipe import FollowedDefaults, Recipe
 from heedful.config.section import Section
 from heedful.defaults.every_run import EVERY_RUN, shorter_warmup
 from heedful.defaults.facts import LITTLE, CorpusFacts, count
+from heedful.defaults.images import IMAGES
 from heedful.defaults.pairs import PAIRS
 from heedful.defaults.rules import Case, TaskDefaults
 from heedful.defaults.texts import TEXTS
 
-BY_TASK: Final[Mapping[str, TaskDefaults[Any]]] = {"classify": TEXTS, "regress": TEXTS, "translate": PAIRS}
+BY_TASK: Final[Mapping[str, TaskDefaults[Any]]] = {
+    "classify": TEXTS,
+    "regress": TEXTS,
+    "regress_images": IMAGES,
+    "translate": PAIRS,
+}
 ALL_KEYS: Final = tuple(
     dict.fromkeys(rule.key for rules in (*(task.rules for task in BY_TASK.values()), EVERY_RUN) for rule in rules)
 )

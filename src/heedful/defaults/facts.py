@@ -4,22 +4,33 @@ from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple
 
 from heedful.base.errors import HeedfulError
 
 LITTLE: Final = 20_000  # rows: below it, defaults are those of little data
 _COUNTED: Final = 5 * LITTLE  # rows: more are not read
 
-Row: TypeAlias = tuple[str, Iterable[str]]  # the text that a model reads, and its classes if it has any
+
+class Row(NamedTuple):
+    """What defaults need to know about a text, a pair or an image."""
+
+    size: int  # characters of the text that a model reads, or pixels
+    spaces: int = 0
+    classes: Iterable[str] = ()
+
+    @classmethod
+    def of_text(cls, text: str, classes: Iterable[str] = ()) -> "Row":
+        """Return what counts of a text."""
+        return cls(len(text), text.count(" "), classes)
 
 
 @dataclass(frozen=True)
 class CorpusFacts:
     """What defaults need to know about the training corpora."""
 
-    rows: int  # texts or pairs
-    characters: int  # of all of them; of pairs, of the sources
+    rows: int  # texts, pairs or images
+    size: int  # characters of all of them, of translation pairs those of the sources; pixels of images
     classes: int = 0
     spaces: int = 0  # between words
     more: bool = False  # whether there are more rows, which were not counted
@@ -31,12 +42,12 @@ class CorpusFacts:
 
 
 def count(rows: Iterable[Row]) -> CorpusFacts | None:
-    """Count rows, their characters and their classes; None if there are none, or if they cannot be read."""
-    number = characters = spaces = 0
+    """Count rows, their sizes and their classes; None if there are none, or if they cannot be read."""
+    number = size = spaces = 0
     classes: set[str] = set()
     with suppress(HeedfulError, OSError, ValueError, TypeError):
-        for text, labels in islice(rows, _COUNTED):
-            number, characters, spaces = number + 1, characters + len(text), spaces + text.count(" ")
-            classes.update(labels)
-        return CorpusFacts(number, characters, len(classes), spaces, more=number >= _COUNTED) if number else None
+        for row in islice(rows, _COUNTED):
+            number, size, spaces = number + 1, size + row.size, spaces + row.spaces
+            classes.update(row.classes)
+        return CorpusFacts(number, size, len(classes), spaces, more=number >= _COUNTED) if number else None
     return None

@@ -74,7 +74,7 @@ def _scores_outputs(case: PairCase) -> bool:
 def _rows(recipe: Tables) -> Iterator[Row]:
     for corpus in recipe.data.train:
         for source, _ in read_pairs(corpus, recipe.data.folder):
-            yield source, ()
+            yield Row.of_text(source)
 
 
 PAIRS: Final = TaskDefaults(

@@ -58,7 +58,7 @@ class Case:
     @property
     def tokens(self) -> int:
         """Tokens of an epoch, about: texts are cut, and have markers."""
-        mean = self.facts.characters / max(1, self.facts.rows) / self.letters + 2
+        mean = self.facts.size / max(1, self.facts.rows) / self.letters + 2
         return int(self.facts.rows * min(mean, self.value("data.max_length")))
 
     def updates(self, epochs: float) -> int:

@@ -32,10 +32,19 @@ class TextCase(Case):
         return not self.facts.more if self.numbers else super().little
 
     @property
+    def shapeless(self) -> bool:
+        """Whether there is little data, and no key describes the network."""
+        return self.little and not any(self.sets(f"model.{key}") for key in _NETWORK)
+
+    @property
     def bag(self) -> bool:
-        """Whether a bag of n-grams is chosen: little data, single texts, and no key describes the network."""
-        pairs = self.recipe.data.paired
-        return self.little and not pairs and not any(self.sets(f"model.{key}") for key in _NETWORK)
+        """Whether a bag of n-grams is chosen: for single texts."""
+        return self.shapeless and not self.recipe.data.paired
+
+    @property
+    def compared(self) -> bool:
+        """Whether the texts of a pair are read one by one and compared: numbers often say how alike they are."""
+        return self.shapeless and self.recipe.data.paired and self.numbers
 
     @property
     def network(self) -> bool:
@@ -45,22 +54,22 @@ class TextCase(Case):
     @property
     def stack(self) -> bool:
         """Whether that network is a stack of layers."""
-        return self.network and self.encoder in ("transformer", "recurrent")
+        return self.network and not self.compared and self.encoder in ("transformer", "recurrent")
 
     @property
     def transformer(self) -> bool:
         """Whether that network is a Transformer."""
-        return self.network and self.encoder == "transformer"
+        return self.stack and self.encoder == "transformer"
 
     @property
     def spaced(self) -> bool:
         """Whether texts have spaces between words, so that a word is the same piece wherever it stands."""
-        return self.facts.spaces * _LONGEST_WORDS >= self.facts.characters
+        return self.facts.spaces * _LONGEST_WORDS >= self.facts.size
 
     @property
     def whole_words(self) -> bool:
-        """Whether the tokens of a bag are whole words, which have no merges that BPE-dropout could leave out."""
-        return self.bag and self.spaced and not self.recipe.train.bpe_dropout
+        """Whether tokens are whole words, which have no merges that BPE-dropout could leave out."""
+        return (self.bag or self.compared) and self.spaced and not self.recipe.train.bpe_dropout
 
     @property
     def reads_letters(self) -> bool:
@@ -91,7 +100,7 @@ def _bag_schedule(case: TextCase) -> dict[str, Any]:
 
 
 def _network_schedule(case: TextCase) -> dict[str, Any]:
-    rate = 0.002 if case.encoder in ("recurrent", "hierarchical", "bag") else 0.0005
+    rate = 0.002 if case.compared or case.encoder in ("recurrent", "hierarchical", "bag") else 0.0005
     return {"kind": "cosine", "lr": rate, "warmup": case.warmup}
 
 
@@ -100,10 +109,11 @@ def _in_pieces(case: TextCase) -> bool:
 
 
 def _rows(recipe: Tables) -> Iterator[Row]:
-    several = getattr(recipe.model, "labels", "one") == "several"
+    several, numbers = getattr(recipe.model, "labels", "one") == "several", isinstance(recipe.model, RegressorModel)
     for corpus in recipe.data.train:
         for text in read_texts(corpus, recipe.data.folder, several=several):
-            yield text.text, text.labels
+            both = f"{text.text} {text.second}" if numbers and text.second is not None else text.text
+            yield Row.of_text(both, text.labels)
 
 
 TEXTS: Final = TaskDefaults(
@@ -114,6 +124,9 @@ TEXTS: Final = TaskDefaults(
     rules=(
         Rule("data.max_length", lambda case: case.bag, lambda case: 1024),
         Rule("model.encoder", lambda case: case.bag, _encoder),
+        Rule("model.encoder", lambda case: case.compared, lambda case: {"family": "recurrent", "width": 128}),
+        Rule("model.join", lambda case: case.compared, lambda case: "parallel"),
+        Rule("model.head_hidden", lambda case: case.compared, lambda case: 128),
         Rule("data.lowercase", lambda case: case.little, lambda case: True),
         Rule("tokenizer", lambda case: case.whole_words, lambda case: {"kind": "wordpiece", "size": 30000}),
         Rule("tokenizer", lambda case: case.reads_letters, lambda case: {"kind": "char"}),
@@ -123,7 +136,7 @@ TEXTS: Final = TaskDefaults(
         Rule("train.steps", lambda case: case.network and case.open_ended, lambda case: case.updates(20)),
         Rule("train.schedule", lambda case: case.bag, _bag_schedule),
         Rule("model.pool", lambda case: case.transformer, lambda case: "attention"),
-        Rule("model.dropout", lambda case: case.network, lambda case: 0.5),
+        Rule("model.dropout", lambda case: case.network, lambda case: 0.3 if case.compared else 0.5),
         Rule("model.encoder.dropout", lambda case: case.stack, lambda case: 0.3),
         Rule("model.encoder.dropout_words", lambda case: case.stack, lambda case: 0.3),
         Rule("model.encoder.norm", lambda case: case.transformer, lambda case: "pre"),

@@ -37,7 +37,7 @@ def test_texts_letters_and_classes_are_counted(folder: Path) -> None:
     assert facts is not None
     assert (facts.rows, facts.classes, facts.more) == (40, 2, False)
     assert facts.spaces == 40 * 4
-    assert facts.characters == sum(len(line.split("\t")[1]) for line in (folder / "a.tsv").read_text().splitlines())
+    assert facts.size == sum(len(line.split("\t")[1]) for line in (folder / "a.tsv").read_text().splitlines())
 
 
 def test_data_that_cannot_be_read_changes_nothing(folder: Path) -> None:
