@@ -84,13 +84,14 @@ class TextCase(Case):
 
 
 def _encoder(case: TextCase) -> dict[str, Any]:
+    buckets = 4 * power_of_two(case.tokens, 1024, 2**19 if case.numbers else 2**17)
     return {
         "family": "bag",
         "width": max(8, case.facts.classes),
         "ngrams": 3 if case.reads_letters else 2,
-        "buckets": 4 * power_of_two(case.tokens, 1024, 2**17),
+        "buckets": buckets,
         "weighting": "rarity",
-        "weights_per_bucket": 8,
+        "weights_per_bucket": 8 if buckets <= 2**19 else 2,
         "dropout_words": 0.2,
     }
 

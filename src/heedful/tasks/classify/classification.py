@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.metrics.classification import ClassificationResult, mark_classes
+from heedful.tasks.shared.pooled.sparse_regression import Penalties
 
 
 @dataclass(frozen=True)
@@ -96,6 +97,8 @@ def decide_classes(scores_BC: Float[Tensor, "B C"], several: bool) -> NDArray[np
 @dataclass(frozen=True)
 class ClassLoss:
     """-log P of the true classes: of one class, or of each of several by itself."""
+
+    penalties: ClassVar = Penalties((0.5, 2.0, 10.0, 40.0, 160.0))
 
     several: bool
 
