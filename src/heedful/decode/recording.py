@@ -57,7 +57,13 @@ def record_beam(scorer: Scorer, query: Query, settings: SearchSettings) -> list[
         frontier, parents_BK = frontier.extend(logits_RV, state.attention_RL)
         state = state.reorder(parents_BK)
         rows = _add(nodes, rows, [part[0].tolist() for part in ranked], step, settings)
-    return [replace(node, fate=_fate(index, node, nodes, step)) for index, node in enumerate(nodes)]
+    going = {node.parent for node in nodes if node.fate != "dropped"}  # those that were continued
+    return [
+        replace(node, fate="continued" if index in going else "died")
+        if node.fate == "open" and node.step < step
+        else node
+        for index, node in enumerate(nodes)
+    ]
 
 
 def _add(
@@ -76,11 +82,3 @@ def _add(
         score = log_p / settings.penalty(step)
         nodes.append(BeamNode(rows[int(parent)], int(token), step, log_p, score, fate))
     return going + [None] * (settings.beam - len(going))
-
-
-def _fate(index: int, node: BeamNode, nodes: list[BeamNode], last: int) -> Fate:
-    """Return what became of a node that was among the K best, now that all nodes are known."""
-    if node.fate != "open" or node.step == last:
-        return node.fate
-    children = (other for other in nodes if other.parent == index)
-    return "continued" if any(child.fate != "dropped" for child in children) else "died"

@@ -180,10 +180,9 @@ def _use(member: SingleModel) -> str:
 
 def _mean(logits: Sequence[Float[Tensor, "N V"]]) -> Float[Tensor, "N V"]:
     """Return the log of the mean probability, in float32 or wider."""
-    return reduce(torch.logaddexp, map(_log_probabilities, logits)) - math.log(len(logits))
-
-
-def _log_probabilities(logits_NV: Float[Tensor, "N V"]) -> Float[Tensor, "N V"]:
-    scores_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32))
-    greatest_N1, log_sum_N1 = normaliser(scores_NV)
-    return scores_NV - greatest_N1 - log_sum_N1
+    log_p = []
+    for logits_NV in logits:
+        scores_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32))
+        greatest_N1, log_sum_N1 = normaliser(scores_NV)
+        log_p.append(scores_NV - greatest_N1 - log_sum_N1)
+    return reduce(torch.logaddexp, log_p) - math.log(len(logits))

@@ -7,12 +7,13 @@ Shape letters of this file: Q  queries    S  sentences
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any, Final
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from heedful.base.errors import UserError, counted
 from heedful.base.packed import Layout
@@ -195,9 +196,16 @@ _MultiHead = SelfAttention | CrossAttention
 @contextmanager
 def silence_heads(network: nn.Module, heads: Sequence[Head]) -> Iterator[None]:
     """Let heads contribute nothing inside the block: as if their columns of the output projection were zero."""
-    with ExitStack() as stack:
-        for head in heads:
-            stack.callback(_silence(find_head(network, head), head[2]).remove)
+
+    def hook(attention: _MultiHead, head: int) -> RemovableHandle:
+        def without(module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+            values = inputs[0].unflatten(-1, (attention.heads, -1)).clone()
+            values[..., head, :] = 0
+            return (values.flatten(-2),)
+
+        return attention.output.register_forward_pre_hook(without)
+
+    with hooked(hook(find_head(network, head), head[2]) for head in heads):
         yield
 
 
@@ -215,15 +223,6 @@ def find_head(network: nn.Module, head: Head) -> _MultiHead:
         )
         raise UserError(f"There is no head {number + 1} in layer {layer + 1} of `{kind}`: the model has {has}.")
     return layers[layer]
-
-
-def _silence(attention: _MultiHead, head: int) -> Any:
-    def without(module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
-        values = inputs[0].unflatten(-1, (attention.heads, -1)).clone()
-        values[..., head, :] = 0
-        return (values.flatten(-2),)
-
-    return attention.output.register_forward_pre_hook(without)
 
 
 # --- gradients next to weights: how much each token of the input would change a prediction ----------------------------

@@ -37,7 +37,8 @@ class TokenSequence:
         for is_text, group in groupby(ids, key=lambda token: token >= tokenizer.markers or token == UNKNOWN):
             run, first = list(group), numbers[-1] + 1 if numbers else 0
             numbers += [first + number for number in (tokenizer.words(run) if is_text else range(len(run)))]
-        pieces, words = tokenizer.pieces(ids), _without_gaps(numbers)
+        places = {number: place for place, number in enumerate(dict.fromkeys(numbers))}  # without gaps
+        pieces, words = tokenizer.pieces(ids), [places[number] for number in numbers]
         texts = []
         for word in range(max(words, default=-1) + 1):
             own = [index for index, number in enumerate(words) if number == word]
@@ -51,12 +52,6 @@ class TokenSequence:
 
     def __len__(self) -> int:
         return len(self.pieces)
-
-
-def _without_gaps(numbers: Sequence[int]) -> list[int]:
-    """Number words from 0 without gaps."""
-    of = {number: index for index, number in enumerate(dict.fromkeys(numbers))}
-    return [of[number] for number in numbers]
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,12 +32,10 @@ _DIRECTIONS: Final = ("forward", "backward")
 @contextmanager
 def hooked(hooks: Iterable[RemovableHandle]) -> Iterator[None]:
     """Remove hooks after the block."""
-    found = list(hooks)
-    try:
+    with ExitStack() as stack:
+        for hook in hooks:
+            stack.callback(hook.remove)
         yield
-    finally:
-        for hook in found:
-            hook.remove()
 
 
 def _sequence(likely: Sequence[str], lengths: Mapping[str, int], count: int) -> str | None:
@@ -57,8 +55,23 @@ class CellStep:
     after: CellState
 
     def gates(self) -> dict[str, Tensor]:
-        """Return the gates by name; cells without gates have none."""
-        return gates_of(self.cell, self.x_RG, self.sum_RG, self.fed_back_RE)
+        """Return the gates by name, by the equations of the cell; those without gates have none."""
+        match self.cell:
+            case LSTMCell():
+                i, f, candidate, o = self.sum_RG.chunk(4, dim=1)
+                gates = {"input": i.sigmoid(), "forget": f.sigmoid(), "candidate": candidate.tanh()}
+                return gates | {"output": o.sigmoid()}
+            case GRUCell():
+                (r, z, n), (ur, uz, un) = self.x_RG.chunk(3, dim=1), self.sum_RG.chunk(3, dim=1)
+                reset = (r + ur).sigmoid()
+                return {"reset": reset, "update": (z + uz).sigmoid(), "candidate": (n + reset * un).tanh()}
+            case PaperGRUCell():
+                reset, update = self.sum_RG.sigmoid().chunk(2, dim=1)
+                fed_back_RE = nn.functional.linear(reset * self.fed_back_RE, self.cell.weight_n)
+                candidate = self.x_RG[:, self.sum_RG.shape[1] :] + fed_back_RE
+                return {"reset": reset, "update": update, "candidate": candidate.tanh()}
+            case _:
+                return {}
 
 
 @contextmanager
@@ -182,24 +195,6 @@ def record_gates(network: nn.Module) -> Iterator[GateRecord]:
         for name, stack in text_stacks(network):
             open_ones.enter_context(record.recording(name, stack, id(stack) in turned))
         yield record
-
-
-def gates_of(cell: Cell, x_RG: Tensor, sum_RG: Tensor, fed_back_RE: Tensor) -> dict[str, Tensor]:
-    """Return the gates of a step by the equations of its cell; those without gates have none."""
-    match cell:
-        case LSTMCell():
-            i, f, candidate, o = sum_RG.chunk(4, dim=1)
-            return {"input": i.sigmoid(), "forget": f.sigmoid(), "candidate": candidate.tanh(), "output": o.sigmoid()}
-        case GRUCell():
-            (r, z, n), (ur, uz, un) = x_RG.chunk(3, dim=1), sum_RG.chunk(3, dim=1)
-            reset = (r + ur).sigmoid()
-            return {"reset": reset, "update": (z + uz).sigmoid(), "candidate": (n + reset * un).tanh()}
-        case PaperGRUCell():
-            reset, update = sum_RG.sigmoid().chunk(2, dim=1)
-            candidate = x_RG[:, sum_RG.shape[1] :] + nn.functional.linear(reset * fed_back_RE, cell.weight_n)
-            return {"reset": reset, "update": update, "candidate": candidate.tanh()}
-        case _:
-            return {}
 
 
 def _join(steps: Sequence[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -80,13 +80,6 @@ class RepetitionPenalty(OfSentences):
     penalty: float
     sources_BP: Int[Tensor, "B P"]  # tokens of the sources that are continued; the last one fills up
 
-    @classmethod
-    def of(cls, penalty: float, sources: Sequence[Sequence[int]], device: torch.device) -> "RepetitionPenalty":
-        """Penalise the tokens of each source, and those that follow it."""
-        longest = max(map(len, sources))
-        filled = [[*source, *[source[-1]] * (longest - len(source))] for source in sources]
-        return cls(penalty, torch.tensor(filled, dtype=torch.int64, device=device))
-
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
         """Lower the scores of all tokens that occurred in the source or in the row."""
         sources_RP = self.sources_BP.repeat_interleave(len(tokens_RT) // len(self.sources_BP), 0)
@@ -141,7 +134,10 @@ class PenaliseRepetition:
 
     def __call__(self, queries: Sequence[Query], device: torch.device) -> RepetitionPenalty:
         """Make the constraint of a batch."""
-        return RepetitionPenalty.of(self.penalty, [token_ids(query.source) for query in queries], device)
+        sources = [token_ids(query.source) for query in queries]
+        longest = max(map(len, sources))
+        filled = [[*source, *[source[-1]] * (longest - len(source))] for source in sources]
+        return RepetitionPenalty(self.penalty, torch.tensor(filled, dtype=torch.int64, device=device))
 
     def in_slots(self, rows: SlotRows) -> "RepetitionPenaltyInSlots":
         """Make the constraint of slots."""

@@ -55,21 +55,6 @@ class Brackets:
     state: TreeRows
     beams: int  # rows per sentence: at the start there is one for all
 
-    @classmethod
-    def of(
-        cls,
-        tokens: TreeTokens,
-        vocabulary: int,
-        words: Sequence[int],
-        limits: Sequence[int],
-        device: torch.device,
-        numbers: Sequence[int] | None = None,
-    ) -> "Brackets":
-        """Make the constraint of a batch: with the number of words of each source, and the limit of its target."""
-        brackets = _count_brackets(words, limits, range(len(words)) if numbers is None else numbers)
-        tables = tokens.tables(vocabulary, max([1, *brackets]), device)
-        return cls(tables, TreeRows.begin(words, brackets, tables), beams=1)
-
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
         """Forbid what cannot be part of a tree over the words."""
         which_R = self.state.which_R
@@ -94,15 +79,15 @@ class Brackets:
         return replace(self, state=self.state.pick((sentences.unsqueeze(1) * self.beams + rows_K).flatten()))
 
 
-def _count_brackets(words: Sequence[int], limits: Sequence[int], numbers: Sequence[int]) -> list[int]:
+def _count_brackets(queries: Sequence[Query]) -> list[int]:
     """Return how many brackets each target has room for, besides its words; refuse a target without room for one."""
-    for number, count, limit in zip(numbers, words, limits, strict=True):
-        if count and limit < count + LEAST_OF_TREE:
+    for query in queries:
+        if query.words and query.limit < query.words + LEAST_OF_TREE:
             raise UserError(
-                f"Sentence {number + 1:,} has {count:,} words, but its tree may have {limit:,} tokens only, and "
-                f"needs at least {count + LEAST_OF_TREE:,}: raise {option('max_extra')}."
+                f"Sentence {query.number + 1:,} has {query.words:,} words, but its tree may have {query.limit:,} "
+                f"tokens only, and needs at least {query.words + LEAST_OF_TREE:,}: raise {option('max_extra')}."
             )
-    return [(limit - count - 1) // 2 for limit, count in zip(limits, words, strict=True)]
+    return [(query.limit - query.words - 1) // 2 for query in queries]
 
 
 # --- factory and slots ------------------------------------------------------------------------------------------------
@@ -117,9 +102,9 @@ class Trees:
 
     def __call__(self, queries: Sequence[Query], device: torch.device) -> Brackets:
         """Make the constraint of a batch."""
-        words, limits = [query.words for query in queries], [query.limit for query in queries]
-        numbers = [query.number for query in queries]
-        return Brackets.of(self.tokens, self.vocabulary, words, limits, device, numbers)
+        brackets = _count_brackets(queries)
+        tables = self.tokens.tables(self.vocabulary, max([1, *brackets]), device)
+        return Brackets(tables, TreeRows.begin([query.words for query in queries], brackets, tables), beams=1)
 
     def in_slots(self, rows: SlotRows) -> "BracketsInSlots":
         """Make the constraint of slots."""
@@ -138,9 +123,8 @@ class BracketsInSlots:
 
     def admit(self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None) -> None:
         """Start trees over the words of these queries."""
-        words, limits = [query.words for query in queries], [query.limit for query in queries]
-        brackets = _count_brackets(words, limits, [query.number for query in queries])
-        started_A15 = start_trees(words, brackets, self._tables).unsqueeze(1)
+        words = [query.words for query in queries]
+        started_A15 = start_trees(words, _count_brackets(queries), self._tables).unsqueeze(1)
         self._state.counts_R4.unflatten(0, (-1, self._beams))[slots] = started_A15[:, :, :4]
         self._state.which_R.unflatten(0, (-1, self._beams))[slots] = started_A15[:, :, 4]
 

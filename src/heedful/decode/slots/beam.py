@@ -1,7 +1,6 @@
 """Beam search in slots: the rules of `decode.frontiers.beam`, on buffers that never move (`nn.decoding.beam_step`)."""
 
 from collections.abc import Sequence
-from itertools import islice
 
 import torch
 from jaxtyping import Float, Int
@@ -64,46 +63,31 @@ class BeamInSlots(SlotFrontier):
 
     def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
         """Return the J best of each slot: those that ended, then those that were finished as they are."""
-        state = self._state
+        state, nbest = self._state, self.settings.nbest
         lengths_AJ = state.ended_length_SJ[slots]
         tokens = trace(state, slots, state.ended_row_SJ[slots], lengths_AJ - 1).tolist()
-        rows = zip(
-            tokens,
-            lengths_AJ.tolist(),
-            state.score_SJ[slots].tolist(),
-            state.ended_log_p_SJ[slots].tolist(),
-            strict=True,
-        )
+        scores, log_ps = state.score_SJ[slots].tolist(), state.ended_log_p_SJ[slots].tolist()
         ended = [
             [
                 Hypothesis(tuple(found[: length - 1]), score, log_p, complete=True)
                 for found, length, score, log_p in zip(*row, strict=True)
                 if score > -torch.inf
             ]
-            for row in rows
+            for row in zip(tokens, lengths_AJ.tolist(), scores, log_ps, strict=True)
         ]
-        missing = [index for index, found in enumerate(ended) if len(found) < self.settings.nbest]
+        missing = [index for index, found in enumerate(ended) if len(found) < nbest]
         if not missing:
             return ended
-        for index, cut in zip(missing, self._unfinished(slots[missing]), strict=True):
-            ended[index] = list(islice([*ended[index], *cut], self.settings.nbest))
-        return ended
-
-    def _unfinished(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
-        """Return the unfinished hypotheses of each slot, best first: they have one length, and are in that order."""
-        state, wanted = self._state, self.settings.nbest
-        log_p_AI = state.log_p_SK[slots][:, :wanted]
+        slots = slots[missing]
+        log_p_AI = state.log_p_SK[slots][:, :nbest]  # unfinished ones have one length, and are in their order
         lengths_AI = state.length_S[slots].unsqueeze(1).expand(log_p_AI.shape)
         rows_AI = torch.arange(log_p_AI.shape[1], device=slots.device).expand(log_p_AI.shape)
-        tokens = trace(state, slots, rows_AI, lengths_AI).tolist()
-        found: list[list[Hypothesis]] = []
-        for some, length, scores in zip(tokens, state.length_S[slots].tolist(), log_p_AI.tolist(), strict=True):
+        tokens, lengths = trace(state, slots, rows_AI, lengths_AI).tolist(), state.length_S[slots].tolist()
+        for index, some, length, log_ps in zip(missing, tokens, lengths, log_p_AI.tolist(), strict=True):
             penalty = self.settings.penalty(max(1, length))
-            found.append(
-                [
-                    Hypothesis(tuple(row[:length]), log_p / penalty, log_p, complete=False)
-                    for row, log_p in zip(some, scores, strict=True)
-                    if log_p > -torch.inf
-                ]
-            )
-        return found
+            ended[index] += [
+                Hypothesis(tuple(row[:length]), log_p / penalty, log_p, complete=False)
+                for row, log_p in zip(some, log_ps, strict=True)
+                if log_p > -torch.inf
+            ]
+        return [found[:nbest] for found in ended]

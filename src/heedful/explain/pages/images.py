@@ -1,13 +1,13 @@
 """Explanations as one SVG: a matrix with its words, and below it every layer and head; maps of texts."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from heedful.base.errors import UserError
-from heedful.explain.explanation import Array, AttentionWeights, Explanation, TokenSequence
+from heedful.explain.explanation import Array, Explanation, TokenSequence
 from heedful.pages.charts.drawing import escape, heading, image, label, number, paint, text_width
 from heedful.pages.charts.heat_maps import cells, mark_cells, name_sides
 from heedful.pages.html import write_page
@@ -42,7 +42,12 @@ def attention_svg(found: Explanation) -> str:
     if one.kind == "cross":
         parts += mark_cells(list(enumerate(words.argmax(axis=1).tolist())), left, top, _CELL, _CELL)
     below = top + _CELL * len(rows.texts) + 46
-    parts += _panels(one, below)
+    for layer in range(one.layers):
+        for head in range(one.heads):
+            x, y = 16 + head * (_PANEL + 14), below + layer * (_PANEL + 30)
+            parts.append(label(x, y - 6, f"Layer {layer + 1}, head {head + 1}", role="soft", size=11))
+            drawn = one.weights[layer, head]
+            parts += cells(drawn, x, y, _PANEL / drawn.shape[1], _PANEL / drawn.shape[0])
     width = max(
         left + _CELL * len(columns.texts) + 0.6 * _LETTER * len(columns.texts[-1]) + 16, 16 + one.heads * (_PANEL + 14)
     )
@@ -56,16 +61,6 @@ def by_words(matrix: Array, rows: TokenSequence, columns: TokenSequence) -> Arra
     counts = np.bincount(rows.words, minlength=len(rows.texts))[:, None]
     np.add.at(found, (np.array(rows.words)[:, None], np.array(columns.words)[None]), matrix)
     return (found / counts).astype(np.float32)
-
-
-def _panels(one: AttentionWeights, top: float) -> Iterator[str]:
-    for layer in range(one.layers):
-        for head in range(one.heads):
-            x, y = 16 + head * (_PANEL + 14), top + layer * (_PANEL + 30)
-            name = f"Layer {layer + 1}, head {head + 1}"
-            yield label(x, y - 6, name, role="soft", size=11)
-            matrix = one.weights[layer, head]
-            yield from cells(matrix, x, y, _PANEL / matrix.shape[1], _PANEL / matrix.shape[0])
 
 
 # --- a map of texts: their vectors, projected onto the two directions in which they differ most -----------------------

@@ -33,9 +33,16 @@ def attention_table(trace: AttentionTrace, query: int, components: int) -> Itera
     heads = [step.name for step in trace.steps]
     wide = max(3, *map(len, trace.keys))
     yield "  ".join(["key".ljust(wide), *(name.rjust(max(9, len(name))) for name in heads), "v"])
+    for key, *numbers, value in _key_rows(trace, query, components):
+        aligned = [number.rjust(max(9, len(name))) for number, name in zip(numbers, heads, strict=True)]
+        yield "  ".join([key.ljust(wide), *aligned, value])
+
+
+def _key_rows(trace: AttentionTrace, query: int, components: int) -> Iterator[list[str]]:
+    """Yield for each key its name, the number of every step, and the first components of its value."""
     for row, key in enumerate(trace.keys):
-        numbers = [show_number(float(step.values[query, row])).rjust(max(9, len(step.name))) for step in trace.steps]
-        yield "  ".join([key.ljust(wide), *numbers, show_vector(trace.v[row], min(components, 4))])
+        numbers = [show_number(float(step.values[query, row])) for step in trace.steps]
+        yield [key, *numbers, show_vector(trace.v[row], min(components, 4))]
 
 
 def show_cell(trace: CellTrace, components: int) -> Iterator[str]:
@@ -126,12 +133,8 @@ def _section(title: str, note: str, content: str) -> str:
 def _query_table(trace: AttentionTrace, query: int, is_open: bool, components: int) -> str:
     heads = "".join(f"<th>{escape(name)}</th>" for name in ("key", *(step.name for step in trace.steps), "v"))
     rows = []
-    for row, key in enumerate(trace.keys):
-        numbers = [show_number(float(step.values[query, row])) for step in trace.steps]
-        cells = "".join(
-            f"<td>{cell}</td>" for cell in (escape(key), *numbers, show_vector(trace.v[row], min(components, 4)))
-        )
-        rows.append(f"<tr>{cells}</tr>")
+    for key, *cells in _key_rows(trace, query, components):
+        rows.append(f"<tr>{''.join(f'<td>{cell}</td>' for cell in (escape(key), *cells))}</tr>")
     name, most = escape(trace.queries[query]), escape(greatest(trace, query))
     return (
         f"<details{' open' if is_open else ''}><summary>{query + 1}. {name}: most weight on {most}</summary>"

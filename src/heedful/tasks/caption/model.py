@@ -13,6 +13,7 @@ from heedful.base.arguments import check_flag, check_several, check_text, check_
 from heedful.base.errors import UserError, by_caller, memory_faults, option
 from heedful.base.options import show_options
 from heedful.base.packed import Run
+from heedful.config.model.images import AnyImageEncoder
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
@@ -73,6 +74,10 @@ class Captioner(SearchingModel[ImageCaptioner]):
     def _scorer(self) -> SingleModel:
         return SingleModel(MemoryReader(cast(torch.nn.Module, self.network.decoder)))
 
+    @property
+    def _encoder(self) -> AnyImageEncoder:
+        return model_of(self.recipe, CaptionerModel).encoder
+
     @overload
     def caption(self, images: AnyImage, **options: Unpack[CaptionOptions]) -> str: ...  # type: ignore[overload-overlap]
     @overload
@@ -120,9 +125,8 @@ class Captioner(SearchingModel[ImageCaptioner]):
         error of an image that cannot be read, which then has no captions; without it the error is raised.
         """
         request = self.request(nbest, options)  # here, so that errors are raised before the first image is read
-        channels = model_of(self.recipe, CaptionerModel).encoder.channels
         given = enumerate(check_several(images, "images"), start=1)
-        read = (image_of(image, f"image {number:,}", channels) for number, image in given)
+        read = (image_of(image, f"image {number:,}", self._encoder.channels) for number, image in given)
 
         def captioned(part: Sequence[LabelledImage], first: int) -> list[list[Caption]]:
             return self.describe(self.decode(part), request, first, progress)
@@ -224,8 +228,8 @@ class Captioner(SearchingModel[ImageCaptioner]):
         Each token has `top` runners-up. With `gradients`, also return how much each patch would change each token, and
         with `search` the life of the beam. `name` is what the explanation calls the image, by default its path.
         """
-        encoder = model_of(self.recipe, CaptionerModel).encoder
-        request, read = self.request(1, options), image_of(image, "`image`", encoder.channels)
+        request, encoder = self.request(1, options), self._encoder
+        read = image_of(image, "`image`", encoder.channels)
         (pixels,) = self.decode([read])
         ((best, *_),) = self.describe([pixels], request, 1, lambda ready: None)
         explained = ExplainedImage(pixels, encoder.patch, encoder.class_token)
@@ -257,8 +261,7 @@ class Captioner(SearchingModel[ImageCaptioner]):
 
     def decode(self, images: Sequence[LabelledImage]) -> list[Pixels]:
         """Return the pixels of images, in the form that the model reads."""
-        channels = model_of(self.recipe, CaptionerModel).encoder.channels
-        return list(decode_all(images, self.recipe.data.images, channels))
+        return list(decode_all(images, self.recipe.data.images, self._encoder.channels))
 
     def describe(
         self, images: Sequence[Pixels], request: SearchRequest, first: int, progress: ProgressCallback
@@ -295,6 +298,13 @@ class Captioner(SearchingModel[ImageCaptioner]):
         return [Query(found[index], limit, number=first - 1 + index) for index in range(len(images))]
 
     def _caption(self, text: str, best: Hypothesis, pixels: Pixels) -> Caption:
+        encoder = self._encoder
+        columns = Run(1, 1, pixels.shape[1]).tokens(encoder.patch, class_token=False)
+
+        def patch_of(place: int) -> Patch | None:
+            number = place - encoder.class_token
+            return None if number < 0 else divmod(number, columns)
+
         return Caption(
             text,
             best.score,
@@ -302,23 +312,15 @@ class Captioner(SearchingModel[ImageCaptioner]):
             best.complete,
             best.log_probability,
             tuple(self.vocabularies["text"].pieces(best.tokens)),
-            None if best.alignment is None else tuple(self._patch(place, pixels) for place in best.alignment),
+            None if best.alignment is None else tuple(patch_of(place) for place in best.alignment),
         )
-
-    def _patch(self, place: int, pixels: Pixels) -> Patch | None:
-        """Return the row and column of a place in the memory of an image."""
-        encoder = model_of(self.recipe, CaptionerModel).encoder
-        number = place - encoder.class_token
-        columns = Run(1, 1, pixels.shape[1]).tokens(encoder.patch, class_token=False)
-        return None if number < 0 else divmod(number, columns)
 
     def _captioned(self, row: object, where: str) -> Captioned:
         if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2:
             raise UserError(f"{where} must be an image and its caption.")
-        channels = model_of(self.recipe, CaptionerModel).encoder.channels
         captions = row[1]
         if isinstance(captions, str):
             captions = (check_text(captions, f"{where}: the caption"),)
         else:
             captions = tuple(check_texts(captions, f"{where}: the captions"))
-        return Captioned(image_of(row[0], where, channels), captions)
+        return Captioned(image_of(row[0], where, self._encoder.channels), captions)

@@ -9,18 +9,14 @@ from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
 from heedful.metrics.rows import LOSS, PERPLEXITY, TEXT_METRICS, WRITTEN_TEXTS, score_names, validation_metrics
 from heedful.tasks.shared.recipe_checks import check_patches, check_texts
+from heedful.tasks.shared.sequences.rules import check_fits
 
 
 def _check(recipe: Tables) -> None:
     model, data = model_of(recipe, CaptionerModel), recipe.data
     check_texts(recipe)
     check_patches(model.encoder, data)
-    end = model.longest
-    if end is not None and data.max_length >= end[0]:
-        raise ValueError(
-            f"`data.max_length` ({data.max_length}) and an end marker must fit into `model.{end[1]}`, "
-            f"but that is {end[0]}"
-        )
+    check_fits(model, data.max_length)
     if recipe.train.augmentation.mixup:
         raise ValueError("`train.augmentation.mixup` mixes classes, which captions are not: leave it out")
     if recipe.evaluate.detokenize:

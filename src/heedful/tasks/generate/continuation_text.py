@@ -90,10 +90,6 @@ class ContinuationText:
 
 def unspellable(text: str, tokenizer: Tokenizer) -> str | None:
     """Return the first character of a text that no generated text has; None if there is none."""
-    return next((letter for letter in text if not _can_spell(letter, tokenizer)), None)
-
-
-def _can_spell(letter: str, tokenizer: Tokenizer) -> bool:
     if tokenizer.spells_spaces:
-        return tokenizer.can_spell(letter)
-    return letter == " " or tokenizer.can_spell(sign_of(letter))
+        return next((letter for letter in text if not tokenizer.can_spell(letter)), None)
+    return next((letter for letter in text if letter != " " and not tokenizer.can_spell(sign_of(letter))), None)

@@ -226,15 +226,11 @@ class Continuing:
                 words.add([token])
                 if words.stopped:
                     return replace(_first(extended, count), text=words.text, ended="stop")
-        return replace(extended, ended=self._why(extended, query, hypothesis))
-
-    def _why(self, text: GrowingText, query: Query, hypothesis: Hypothesis) -> Ended | None:
-        """Return why a text has ended; None if it has not."""
         if hypothesis.complete or len(hypothesis.tokens) < query.limit:  # or no token was allowed to follow
-            return "end"
+            return replace(extended, ended="end")
         full = self.window is not None and len(query.source) + len(hypothesis.tokens) > self.window
-        over = len(text.tokens) >= self.request.max_tokens or (full and not self.request.slide)
-        return "length" if over else None
+        over = len(extended.tokens) >= self.request.max_tokens or (full and not self.request.slide)
+        return replace(extended, ended="length" if over else None)
 
 
 def whole_text(text: GrowingText, tokenizer: Tokenizer) -> str:

@@ -84,15 +84,11 @@ def evaluate_language(
     with evaluation_mode(bundle.model):
         found = text.likelihood(bundle.model, show, "evaluating: batch")
     seconds = time.perf_counter() - started
-    return LanguageEvaluation(found, _measure(corpus, folder, TextForm.of(data)), tokenizer.size, text.stride, seconds)
-
-
-def _measure(corpus: AnyCorpus, folder: str, form: TextForm) -> TextSize:
     documents = words = lines = of_bytes = 0
-    for text in read_running_text(corpus, folder, form):
-        breaks = text.count("\n")
+    for document in read_running_text(corpus, folder, TextForm.of(data)):
         documents += 1
-        words += count_words(text)
-        lines += breaks + (not text.endswith("\n"))
-        of_bytes += len(text.encode())
-    return TextSize(documents, words, lines, of_bytes)
+        words += count_words(document)
+        lines += document.count("\n") + (not document.endswith("\n"))
+        of_bytes += len(document.encode())
+    size = TextSize(documents, words, lines, of_bytes)
+    return LanguageEvaluation(found, size, tokenizer.size, text.stride, seconds)

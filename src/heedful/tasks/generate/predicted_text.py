@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from heedful.base.progress import ShowProgress
 from heedful.config.checks import carries_state
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE
-from heedful.data.batches.windows import PlannedWindows, SlidingWindows, StreamBatch, Streams, WindowBatch
+from heedful.data.batches.windows import SlidingWindows, StreamBatch, Streams, WindowBatch
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.metrics.language.perplexity import Likelihood, carried_likelihood, likelihood
@@ -27,18 +27,9 @@ from heedful.training.truncated import carrying
 _STREAMS: Final = 10  # that a text is read in at once; each begins with nothing before it
 
 
-class PredictedText(Protocol):
-    """Texts, and the way in which a model reads them."""
-
-    @property
-    def stride(self) -> int | None:
-        """Number of tokens by which windows move; None where there are no windows."""
-
-    def likelihood(self, model: LanguageModel, show: ShowProgress, doing: str, most: int | None = None) -> Likelihood:
-        """Sum over all tokens, or over those of about `most` windows. Put the model into `eval` mode before."""
-
-
-def predicted_text(recipe: Recipe, stores: Sequence[TokenStore], stride: int | None = None) -> PredictedText:
+def predicted_text(
+    recipe: Recipe, stores: Sequence[TokenStore], stride: int | None = None
+) -> "WindowedText | CarriedText":
     """Return texts in the way in which a recipe's model reads them; without a stride windows do not overlap."""
     check_stride(recipe, stride)
     data = recipe.data
@@ -77,10 +68,15 @@ class WindowedText:
         return self.windows.stride
 
     def likelihood(self, model: LanguageModel, show: ShowProgress, doing: str, most: int | None = None) -> Likelihood:
-        """Sum over the tokens of all windows, or of about `most` windows at equal distances."""
+        """Sum over the tokens of all windows, or of about `most` windows at equal distances.
+
+        Put the model into `eval` mode before.
+        """
         plan = self.windows.plan()
         if most is not None:
-            plan = _some(plan, most)
+            count = sum(len(planned.begins) for planned in plan)
+            taken = max(1, round(len(plan) * min(1.0, most / count)))
+            plan = [plan[number] for number in spread(taken, len(plan))]
         with show(doing, len(plan)) as advance:
 
             def batches() -> Iterator[WindowBatch]:
@@ -130,13 +126,6 @@ class CarriedText:
             for text, count in zip(self.streams, counts, strict=True):
                 found += carried_likelihood(carrying(model), segments(text, count))
         return found
-
-
-def _some(plan: Sequence[PlannedWindows], most: int) -> list[PlannedWindows]:
-    """Return batches of about `most` windows in all, at equal distances."""
-    count = sum(len(planned.begins) for planned in plan)
-    taken = max(1, round(len(plan) * min(1.0, most / count)))
-    return [plan[number] for number in spread(taken, len(plan))]
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,7 @@ def _check(recipe: Tables) -> None:
             f"`data.batch_tokens` ({data.batch_tokens}) must be at least `data.max_length` ({data.max_length}), the "
             "longest window"
         )
-    _check_carried_state(recipe)
-
-
-def _check_carried_state(recipe: Tables) -> None:
-    data, decoder = recipe.data, model_of(recipe, LanguageModelTable).decoder
+    decoder = model_of(recipe, LanguageModelTable).decoder
     if carries_state(recipe):
         weights = {corpus.weight for corpus in data.train} != {1.0}
         if weights or data.temperature != 1:

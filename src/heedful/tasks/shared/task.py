@@ -108,8 +108,13 @@ class Task(ABC):
         """Score a loaded model on a corpus whose files are in `folder`; `options` are those of the search."""
         rows = list(self.read_corpus(model, corpus, folder))
         with show(self.doing, self.count(rows)) as progress:
-            found: Evaluation = model.evaluate_rows(rows, name=corpus.title, progress=progress, **(options or {}))
+            given = {**(options or {}), **self.corpus_options(corpus)}
+            found: Evaluation = model.evaluate_rows(rows, name=corpus.title, progress=progress, **given)
         return found
+
+    def corpus_options(self, corpus: AnyCorpus) -> Mapping[str, Any]:
+        """Return options of an evaluation that a corpus decides."""
+        return {}
 
     def read_corpus(self, model: Any, corpus: AnyCorpus, folder: str) -> Iterable[Any]:
         """Read the rows of a corpus that a model is evaluated on, by its method `evaluate_rows`."""

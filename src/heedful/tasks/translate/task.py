@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from heedful.base.errors import UserError
-from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
@@ -16,7 +15,6 @@ from heedful.metrics.edits import Reference, variants_of
 from heedful.metrics.rows import TEXT_METRICS
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
 from heedful.tasks.shared.task import Validator
 from heedful.tasks.shared.validation import Sample, some_outputs
@@ -68,16 +66,9 @@ class TranslateTask(SequenceTask):
         option, argument = (f" --to {to}", f', to="{to}"') if to else ("", "")
         return f"heedful translate {folder}{option} < text.txt", f'translate(["..."]{argument})'
 
-    def evaluate(
-        self,
-        model: Translator,
-        corpus: AnyCorpus,
-        folder: str = "",
-        options: Mapping[str, Any] | None = None,
-        show: ShowProgress = show_nothing,
-    ) -> Evaluation:
-        """Translate a corpus and compare with its references; `options` are those of the search."""
-        return super().evaluate(model, corpus, folder, {**(options or {}), "to": corpus.to or None}, show)
+    def corpus_options(self, corpus: AnyCorpus) -> Mapping[str, Any]:
+        """Return the target language."""
+        return {"to": corpus.to or None}
 
     def read_corpus(self, model: object, corpus: AnyCorpus, folder: str) -> Iterable[tuple[str, Reference]]:
         """Read pairs of a source and its reference."""

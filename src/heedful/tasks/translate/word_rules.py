@@ -53,11 +53,11 @@ class WordRules:
                 "which may be empty."
             )
         each = self._of_each or [self._of_all] * len(texts)
-        return [self._automaton(text, required) for text, required in zip(texts, each, strict=True)]
-
-    def _automaton(self, text: str, required: Sequence[str]) -> WordAutomaton | None:
-        musts = [*required, *self._terms.find(self._source(text))]
-        return self._planner.plan(musts, self._forbidden) if musts or self._forbidden else None
+        found: list[WordAutomaton | None] = []
+        for text, required in zip(texts, each, strict=True):
+            musts = [*required, *self._terms.find(self._source(text))]
+            found.append(self._planner.plan(musts, self._forbidden) if musts or self._forbidden else None)
+        return found
 
     def _source(self, text: str) -> str:
         return self._wording.source_words(text, self._raw)

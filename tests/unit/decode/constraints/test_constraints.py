@@ -15,7 +15,7 @@ from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints.prefix import Prefix, make_constraints
 from heedful.decode.constraints.protocol import Constraint
-from heedful.decode.constraints.tokens import NEVER, MinLength, Never, NoRepeat, PenaliseRepetition, RepetitionPenalty
+from heedful.decode.constraints.tokens import NEVER, MinLength, Never, NoRepeat, PenaliseRepetition
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
@@ -202,7 +202,7 @@ def test_a_beam_that_can_only_end_ends() -> None:
 
 def test_a_repetition_penalty_lowers_the_scores_of_what_occurred_in_source_and_row() -> None:
     scores = torch.tensor([[1.0, -1.0, 2.0, -2.0, 0.0, 4.0]] * 4)
-    rule = RepetitionPenalty.of(2.0, [[0, 3], [1]], CPU)  # two rows per sentence
+    rule = PenaliseRepetition(2.0)([Query([0, 3], 5), Query([1], 5)], CPU)  # two rows per sentence
     rule.forbid(scores, torch.tensor([[3, 5], [3, 3], [1, 2], [1, 1]]))
     assert scores.tolist() == [
         [0.5, -1.0, 2.0, -4.0, 0.0, 2.0],

@@ -13,7 +13,8 @@ from heedful.base.packed import Packed
 from heedful.base.trees import from_sequence
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.tokens import Never
-from heedful.decode.constraints.trees import Brackets, TreeTokens
+from heedful.decode.constraints.trees import Brackets, Trees, TreeTokens
+from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
 from heedful.decode.search import decode
 
@@ -22,8 +23,10 @@ TOKENS, VOCABULARY = TreeTokens(opening=(4, 5), closing=(6, 7), words=(8,)), 10
 NAMES = {4: "(S", 5: "(NP", 6: ")S", 7: ")NP", 8: "w"}
 
 
-def constraint(words: list[int], limits: list[int]) -> Brackets:
-    return Brackets.of(TOKENS, VOCABULARY, words, limits, CPU)
+def constraint(words: list[int], limits: list[int], tokens: TreeTokens = TOKENS) -> Brackets:
+    counted = enumerate(zip(words, limits, strict=True))
+    queries = [Query([], limit, words=count, number=number) for number, (count, limit) in counted]
+    return Trees(tokens, VOCABULARY)(queries, CPU)
 
 
 def is_tree(tokens: tuple[int, ...], words: int) -> bool:
@@ -60,7 +63,7 @@ def test_all_trees_that_fit_are_allowed_and_nothing_else(words: int, limit: int)
 
 def test_each_word_is_read_as_one_of_several_tokens() -> None:
     tagged = TreeTokens(opening=(4,), closing=(6,), words=(8, 9))
-    rule = Brackets.of(tagged, VOCABULARY, [2], [6], CPU)
+    rule = constraint([2], [6], tagged)
     assert set(allowed_targets(rule)) == {(4, first, second, 6) for first in (8, 9) for second in (8, 9)}
 
 
@@ -84,7 +87,7 @@ def test_searches_find_trees_over_exactly_the_words(kind: str, beam: int) -> Non
 
 def test_a_limit_that_no_tree_fits_is_refused() -> None:
     with pytest.raises(UserError) as caught:
-        Brackets.of(TOKENS, VOCABULARY, [1, 12], [9, 14], CPU)
+        constraint([1, 12], [9, 14])
     assert str(caught.value) == (
         "Sentence 2 has 12 words, but its tree may have 14 tokens only, and needs at least 15: raise `max_extra`."
     )

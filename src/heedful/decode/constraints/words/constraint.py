@@ -10,6 +10,7 @@ With a beam, rows compete within banks of equal progress: see `frontiers/banks.p
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 import torch
 import torch.nn.functional as F
@@ -19,7 +20,7 @@ from torch import Tensor
 from heedful.data.tokenize.tokenizer import END, PAD
 from heedful.decode.constraints.protocol import OfSentences, Sharing
 from heedful.decode.constraints.words.automaton import UNREACHED, WordAutomaton
-from heedful.decode.constraints.words.tables import Ahead, Tables, first_states
+from heedful.decode.constraints.words.tables import Ahead, Tables
 
 
 @dataclass(eq=False)
@@ -49,7 +50,8 @@ class Words(OfSentences, Sharing):
         """Make the constraint of a batch, with one automaton and one limit per sentence."""
         distinct = list(dict.fromkeys(automata))
         tables = Tables.join(distinct, device)
-        base = dict(zip(distinct, first_states(distinct), strict=True))
+        firsts = accumulate([0, *(len(one.root_S) for one in distinct)])
+        base = dict(zip(distinct, firsts, strict=False))
         requires = [bool(one.required) for one in automata]
         state_BK = torch.tensor([[base[one]] for one in automata], device=device)
         most_B = torch.tensor(

@@ -206,7 +206,10 @@ class RequiredInSlots(Sharing):
         self._factory, self._beams, sizes = factory, rows.beams, factory.sizes
         count, size, device = rows.slots * rows.beams, factory.spelling.size, rows.device
         self._tables = _make_tables(factory, rows)
-        self._scales_N = torch.from_numpy(_scales(sizes, size)).to(device)
+        # how much the numbers of an automaton grow from slot to slot: those of states, edges and keys
+        growing = {"onward_SN": sizes.states, "next_E": sizes.states, "edges_SF": sizes.edges}
+        scales_N = _filled(sizes, {**growing, "key_E": sizes.states * size})
+        self._scales_N = torch.from_numpy(scales_N).to(device)
         self._kind_V = F.pad(self._tables.kinds.kind_V, (0, rows.vocab_size - size), value=KINDS)
         self.requires_B = torch.zeros(rows.slots, dtype=torch.bool, device=device)
         self._used_R, self._limit_R, self._most_R = torch.zeros((3, count), dtype=torch.int64, device=device).unbind()
@@ -292,17 +295,6 @@ def _make_tables(factory: RequiredWords, rows: SlotRows) -> Tables:
         for name, shape in sizes.shapes.items()
     }
     return Tables(Kinds.of(factory.spelling, rows.device), **tensors)
-
-
-def _scales(sizes: Sizes, vocabulary: int) -> NDArray[np.int64]:
-    """Return how much the numbers of an automaton grow from slot to slot: those of states, edges and keys."""
-    by_name = {
-        "onward_SN": sizes.states,
-        "next_E": sizes.states,
-        "edges_SF": sizes.edges,
-        "key_E": sizes.states * vocabulary,
-    }
-    return _filled(sizes, by_name)
 
 
 @lru_cache(maxsize=_KEPT)

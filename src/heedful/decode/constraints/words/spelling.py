@@ -121,17 +121,13 @@ def shape_of(text: bytes) -> Shape:
         letters.append((0, True))  # most characters of several bytes are letters
     while place < len(text):
         end = max(place + 1, _continued(text, place + 1))
-        letters.append((place, _is_letter(text[place:end])))
+        try:
+            letters.append((place, is_letter(text[place:end].decode())))
+        except UnicodeDecodeError:
+            letters.append((place, begins_letter(text[place:end])))
         place = end
     boundaries = tuple(at for (_, before), (at, after) in pairwise(letters) if not (before and after))
     return Shape(2 * letters[0][1] + letters[-1][1], boundaries)
-
-
-def _is_letter(encoded: bytes) -> bool:
-    try:
-        return is_letter(encoded.decode())
-    except UnicodeDecodeError:
-        return begins_letter(encoded)
 
 
 def _continued(text: bytes, place: int) -> int:

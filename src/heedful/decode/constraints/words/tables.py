@@ -163,12 +163,6 @@ FILL: Final = {  # an edge that fills up
 }  # fmt: skip
 
 
-def first_states(automata: Sequence[WordAutomaton]) -> list[int]:
-    """Return the number of each automaton's first state in a batch."""
-    sizes = [len(one.root_S) for one in automata]
-    return [sum(sizes[:place]) for place in range(len(sizes))]
-
-
 def widest(one: WordAutomaton) -> int:
     """Return the greatest number of edges of a state."""
     return int(np.bincount(one.from_E, minlength=1).max())

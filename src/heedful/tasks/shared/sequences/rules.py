@@ -2,7 +2,7 @@
 
 from heedful.config.corpora.containers import SPLITS
 from heedful.config.model.attention import NOT_REWARDED
-from heedful.config.model.mixed import PairModel
+from heedful.config.model.mixed import CaptionerModel, PairModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.tables import Tables, pair_model
 
@@ -12,17 +12,23 @@ def check_pairs(recipe: Tables) -> None:
     model, data = pair_model(recipe), recipe.data
     if model.tie == "all" and recipe.tokenizer.why_separate:
         raise ValueError(f'`model.tie` must be "decoder" or "none" as {recipe.tokenizer.why_separate}, but is "all"')
-    check_choice(model)
-    end = model.longest
-    if end is not None and data.max_length >= end[0]:
-        raise ValueError(
-            f"`data.max_length` ({data.max_length}) and an end marker must fit into `model.{end[1]}`, "
-            f"but that is {end[0]}"
-        )
+    _, decoder = model.sides
+    if decoder.choice == "reinforce":  # which only captioners have
+        raise ValueError(NOT_REWARDED)
+    check_fits(model, data.max_length)
     if isinstance(model, RecurrentModel):
         model.check_widths(model.memory_width)
     if recipe.train.scheduled_sampling is not None:
-        _check_sampling(model)
+        if not isinstance(decoder, RecurrentModel):
+            raise ValueError(
+                "`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's reads all tokens at once: "
+                'leave it out, or use `model.family = "recurrent"`'
+            )
+        if decoder.variational:
+            raise ValueError(
+                "`train.scheduled_sampling` samples tokens step by step, which `variational` dropout does not support: "
+                "set `variational = false`"
+            )
     tagged = {f"data.{split}": [bool(corpus.to) for corpus in getattr(data, split)] for split in SPLITS}
     lacking = [split for split, has in tagged.items() if not all(has)]
     if lacking and any(any(has) for has in tagged.values()):
@@ -31,22 +37,10 @@ def check_pairs(recipe: Tables) -> None:
         raise ValueError("`evaluate.detokenize` needs `data.tokenized`, which names the languages")
 
 
-def check_choice(model: PairModel) -> None:
-    """Refuse attention that learns by reward, which only captioners have."""
-    if model.sides[1].choice == "reinforce":
-        raise ValueError(NOT_REWARDED)
-
-
-def _check_sampling(model: PairModel) -> None:
-    """Refuse scheduled sampling with a decoder that does not run step by step."""
-    _, decoder = model.sides
-    if not isinstance(decoder, RecurrentModel):
+def check_fits(model: PairModel | CaptionerModel, longest: int) -> None:
+    """Refuse targets that are longer than a model has positions for, with an end marker."""
+    end = model.longest
+    if end is not None and longest >= end[0]:
         raise ValueError(
-            "`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's reads all tokens at once: "
-            'leave it out, or use `model.family = "recurrent"`'
-        )
-    if decoder.variational:
-        raise ValueError(
-            "`train.scheduled_sampling` samples tokens step by step, which `variational` dropout does not support: "
-            "set `variational = false`"
+            f"`data.max_length` ({longest}) and an end marker must fit into `model.{end[1]}`, but that is {end[0]}"
         )

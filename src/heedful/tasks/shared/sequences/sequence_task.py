@@ -121,24 +121,19 @@ class SequenceTask(SearchingTask):
 
     def validator(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> Validator:
         """Refuse pairs that cannot be scored, before training and not at the first validation."""
-        _refuse_too_long(bundle, prepared.valid)
+        limits = [limit for limit in (source_limit(bundle.model), bundle.model.decoder.longest) if limit is not None]
+        limit = min(limits, default=None)
+        longest = max((int(cost.max()) for cost in pair_costs(prepared.valid)), default=0) if prepared.valid else 0
+        if longest > LONGEST_SCORED:
+            raise UserError(
+                f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but at most "
+                f"{LONGEST_SCORED:,} are scored: leave the pair out."
+            )
+        if limit is not None and longest > limit:
+            key = (bundle.recipe.model.longest or (0, ""))[1]
+            way_out = "raise it" if key.endswith("max_places") else 'use `model.positions = "sinusoidal"`'
+            raise UserError(
+                f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but the model has positions "
+                f"for {limit:,} (`model.{key}`): leave the pair out, or {way_out}."
+            )
         return super().validator(bundle, prepared)
-
-
-def _refuse_too_long(bundle: Bundle[EncoderDecoder], stores: Sequence[TokenStore]) -> None:
-    """Refuse a pair that needs more positions than the model has."""
-    limits = [limit for limit in (source_limit(bundle.model), bundle.model.decoder.longest) if limit is not None]
-    limit = min(limits, default=None)
-    longest = max((int(cost.max()) for cost in pair_costs(stores)), default=0) if stores else 0
-    if longest > LONGEST_SCORED:
-        raise UserError(
-            f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but at most {LONGEST_SCORED:,} "
-            "are scored: leave the pair out."
-        )
-    if limit is not None and longest > limit:
-        key = (bundle.recipe.model.longest or (0, ""))[1]
-        way_out = "raise it" if key.endswith("max_places") else 'use `model.positions = "sinusoidal"`'
-        raise UserError(
-            f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but the model has positions for "
-            f"{limit:,} (`model.{key}`): leave the pair out, or {way_out}."
-        )
