@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Protocol, cast
+from typing import cast
 
 import torch
 from jaxtyping import Float, Int
@@ -16,38 +16,6 @@ from heedful.decode.frontiers.token_scores import normaliser
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.models.protocols import Generator, State
-
-
-class Scorer(Protocol):
-    """Scores the next target token, step by step, given the sources."""
-
-    @property
-    def device(self) -> torch.device:
-        """The device that computes."""
-        ...
-
-    @property
-    def vocab_size(self) -> int:
-        """The number of target tokens."""
-        ...
-
-    @property
-    def longest(self) -> int | None:
-        """The number of target tokens that there are positions for; None if it is unlimited."""
-        ...
-
-    @property
-    def continues(self) -> bool:
-        """Whether targets continue their sources, which are then prompts without their last tokens."""
-        ...
-
-    def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> State:
-        """Start K rows per source, as `Decoder.start` does for each sentence."""
-        ...
-
-    def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
-        """Take one more token per row; return the scores of the next, and the new state. The old state is used up."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -78,17 +46,17 @@ class SingleModel:
 
     @property
     def continues(self) -> bool:
-        """Whether there is no encoder, so that the decoder continues the sources."""
+        """Whether there is no encoder, so that targets continue their sources: prompts without their last tokens."""
         return self.model.encoder is None
 
     def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> State:
-        """Encode the sources and start the decoder, or start it after the sources."""
+        """Encode the sources and start K rows for each, or start them after the sources."""
         if self.model.encoder is None:
             return self.model.decoder.start(None, beams, aligned, prompt=sources)
         return self.model.decoder.start(self.model.encoder(sources), beams, aligned)
 
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
-        """Step the decoder."""
+        """Take one more token per row; return the scores of the next, and the new state. The old state is used up."""
         return self.model.decoder.step(tokens_R, state)
 
 
@@ -172,6 +140,9 @@ class Ensemble(nn.Module):
         states = cast(States, state).members
         stepped = [member.step(tokens_R, own) for member, own in zip(self._members, states, strict=True)]
         return _mean([logits_RV for logits_RV, _ in stepped]), States(tuple(own for _, own in stepped))
+
+
+Scorer = SingleModel | Ensemble  # scores the next target token, step by step, given the sources
 
 
 def _use(member: SingleModel) -> str:

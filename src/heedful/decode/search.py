@@ -109,7 +109,8 @@ def decode(scorer: Scorer, sources: Packed, frontier: Frontier) -> list[list[Hyp
         frontier, parents_BK = frontier.extend(logits_RV, state.attention_RL)
         done = frontier.done_B.tolist()
         if any(done):
-            leaving, staying = _rows(done, True), _rows(done, False)
+            leaving = [row for row, is_done in enumerate(done) if is_done]
+            staying = [row for row, is_done in enumerate(done) if not is_done]
             left.append(([indices[row] for row in leaving], frontier.select(_index(leaving, logits_RV))))
             indices = [indices[row] for row in staying]
             if not indices:
@@ -139,10 +140,6 @@ def decode_steps(scorer: Scorer, sources: Packed, frontier: Frontier) -> Iterato
         yield frontier
         if parents_BK is not None:
             state = state.reorder(parents_BK)
-
-
-def _rows(done: list[bool], wanted: bool) -> list[int]:
-    return [row for row, is_done in enumerate(done) if is_done is wanted]
 
 
 def _index(rows: list[int], like: Tensor) -> Int[Tensor, "A"]:

@@ -253,26 +253,20 @@ class StateRecord:
     def watch(self, name: str, stack: _Stack) -> Iterator[RemovableHandle]:
         """Record a part from now on, and yield the hooks that do."""
         self._stacks[name] = stack
-        for number, block in enumerate(stack.blocks):
-            assert isinstance(block, EncoderBlock | DecoderBlock)
-            yield block.drop.register_forward_hook(self._keep(name, number))
-        yield stack.final.register_forward_hook(self._end(name))
 
-    def _keep(self, name: str, number: int) -> Any:
-        """Return a hook on the last thing that a block does: to choose between what it read and what it made."""
-
-        def keep(module: nn.Module, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+        def keep(number: int, module: nn.Module, inputs: tuple[Tensor, Tensor], output: Tensor) -> None:
+            """Keep the last thing that a block does: to choose between what it read and what it made."""
             if number == 0:
                 self._layers[name] = [inputs[0].detach()]
             self._layers[name].append(output.detach())
 
-        return keep
-
-    def _end(self, name: str) -> Any:
-        def keep(module: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
+        def end(module: nn.Module, inputs: tuple[Tensor], output: Tensor) -> None:
             self._outputs[name] = output.detach()
 
-        return keep
+        for number, block in enumerate(stack.blocks):
+            assert isinstance(block, EncoderBlock | DecoderBlock)
+            yield block.drop.register_forward_hook(partial(keep, number))
+        yield stack.final.register_forward_hook(end)
 
 
 @contextmanager

@@ -158,7 +158,7 @@ class SlotFactory(Protocol):
     """A factory whose constraint can also be made for slots.
 
     It can be hashed. Equal factories make constraints that share what was recorded, so everything that differs between
-    sentences comes from their queries, or from the factory of each search: see `Renewable`.
+    sentences comes from their queries, or from the factory of each search: see `ConstraintsInSlots.renew`.
     """
 
     def __call__(self, queries: Sequence[Query], device: torch.device) -> Constraint:
@@ -167,15 +167,6 @@ class SlotFactory(Protocol):
 
     def in_slots(self, rows: SlotRows) -> SlotConstraint:
         """Make the constraint of slots, all of them idle."""
-        ...
-
-
-@runtime_checkable
-class Renewable(Protocol):
-    """A `SlotConstraint` that takes something about sentences from its factory."""
-
-    def renew(self, factory: SlotFactory) -> None:
-        """Take it from this factory, which is equal to the one that made the constraint, for the next sentences."""
         ...
 
 

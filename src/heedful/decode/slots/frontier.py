@@ -18,13 +18,13 @@ from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.prefix import PrefixInSlots
 from heedful.decode.constraints.protocol import (
     ConstraintFactory,
-    Renewable,
     Sharing,
     SlotConstraint,
     SlotFactory,
     SlotRows,
 )
 from heedful.decode.constraints.tokens import Never, NoRepeat
+from heedful.decode.constraints.words.in_slots import RequiredInSlots
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
@@ -47,7 +47,7 @@ class ConstraintsInSlots:
     def renew(self, settings: SearchSettings) -> None:
         """Serve the sentences of a search with these settings, which are equal to those that this was made for."""
         for rule, factory in zip(self._made, _slot_factories(settings), strict=True):
-            if isinstance(rule, Renewable):
+            if isinstance(rule, RequiredInSlots):  # which takes the words of sentences from its factory
                 rule.renew(factory)
 
     def admit(self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None) -> None:

@@ -70,7 +70,15 @@ class SlotRunner:
                 chosen = [waiting.popleft() for _ in slots]
                 held.update(zip(slots, chosen, strict=True))
                 since.update(dict.fromkeys(slots, launches))
-                self._admit(slots, chosen, queries, memory, seed)
+                indices, admitted = self._tensor(slots), [queries[i] for i in chosen]
+                if memory is not None:
+                    mine, layout = self._tensor(chosen), memory.layout
+                    self._slots.admit(indices, layout.offsets[mine], layout.lengths[mine])
+                    self._frontier.admit(indices, admitted, None, seed)
+                else:
+                    prompts, firsts = pack_prompts(admitted)
+                    self._frontier.admit(indices, admitted, firsts, seed)
+                    self._decoder.read_prompts(prompts.to(self._device), self._slots, indices)
             self._step()
             watch.look(launches)
             launches += 1
@@ -79,20 +87,6 @@ class SlotRunner:
             if len(ready) == len(held) or (waiting and len(ready) >= batch):
                 yield [held.pop(slot) for slot in ready], self._frontier.hypotheses(self._tensor(ready))
                 free += ready
-
-    def _admit(
-        self, slots: list[int], chosen: list[int], queries: Sequence[Query], memory: Packed | None, seed: int
-    ) -> None:
-        """Start the chosen sentences in these slots."""
-        indices, admitted = self._tensor(slots), [queries[i] for i in chosen]
-        if memory is not None:
-            mine, layout = self._tensor(chosen), memory.layout
-            self._slots.admit(indices, layout.offsets[mine], layout.lengths[mine])
-            self._frontier.admit(indices, admitted, None, seed)
-        else:
-            prompts, firsts = pack_prompts(admitted)
-            self._frontier.admit(indices, admitted, firsts, seed)
-            self._decoder.read_prompts(prompts.to(self._device), self._slots, indices)
 
     def _tensor(self, numbers: list[int]) -> Tensor:
         return torch.tensor(numbers, dtype=torch.int64, device=self._device)

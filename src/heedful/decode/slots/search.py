@@ -58,7 +58,10 @@ class SlotSearch:
         """Find the targets of all queries; `batch_tokens` bounds what is decoded at once, as in `search`."""
         found: dict[int, list[Hypothesis]] = {}
         with self._busy:
-            self._forget_if_moved()
+            weights = tuple(weight.data_ptr() for weight in self._model.parameters())
+            if weights != self._weights:  # they have moved since the recordings were made
+                self._weights, self._encoding = weights, None
+                self._runners.clear()
             encode = self._encoding = self._encoding or self._make_encoding()
             for indices in self._waves(queries, min(_MEMORY, _BUDGETS * batch_tokens)):
                 wave = [queries[index] for index in indices]
@@ -95,13 +98,6 @@ class SlotSearch:
     @property
     def _device(self) -> torch.device:
         return self._model.decoder.output.weight.device
-
-    def _forget_if_moved(self) -> None:
-        """Drop all recordings if the weights have moved since they were made."""
-        weights = tuple(weight.data_ptr() for weight in self._model.parameters())
-        if weights != self._weights:
-            self._weights, self._encoding = weights, None
-            self._runners.clear()
 
     def _make_encoding(self) -> Callable[[Sequence[Query]], Packed | None]:
         encoder, device = self._model.encoder, self._device

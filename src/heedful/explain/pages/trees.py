@@ -97,39 +97,33 @@ _ABOVE: Final = 26
 
 def parse_svg(tree: Tree) -> str:
     """Return the drawing of a tree. Words are in one row at the bottom, each under its tag."""
-    drawing = _Drawing(_depth(tree))
-    drawing.place(tree, 0)
-    return image(drawing.right, drawing.bottom + 30, f"Parse of {' '.join(tree.words)}", drawing.parts, str(tree))
+    parts: list[str] = []
+    right, bottom = float(_GAP), _ABOVE + (_depth(tree) - 1) * _LEVEL
 
-
-class _Drawing:
-    """Lines and labels, from left to right."""
-
-    def __init__(self, depth: int) -> None:
-        self.parts: list[str] = []
-        self.right = float(_GAP)
-        self.bottom = _ABOVE + (depth - 1) * _LEVEL
-
-    def place(self, part: Tree | Leaf, level: int) -> float:
-        """Draw a part and all below it; return the middle of its label."""
+    def place(part: Tree | Leaf, level: int) -> float:
+        """Draw a part and all below it, from left to right; return the middle of its label."""
+        nonlocal right
         if isinstance(part, Leaf):
             width = max(text_width(part.word), text_width(part.tag, 11.5))
-            middle = self.right + width / 2
-            self.right += width + _GAP
-            self.parts.append(label(middle, self.bottom - 4, part.tag, anchor="middle", role="soft", size=11.5))
-            self.parts.append(label(middle, self.bottom + 16, part.word, anchor="middle"))
+            middle = right + width / 2
+            right += width + _GAP
+            parts.append(label(middle, bottom - 4, part.tag, anchor="middle", role="soft", size=11.5))
+            parts.append(label(middle, bottom + 16, part.word, anchor="middle"))
             return middle
-        left = self.right
-        middles = [self.place(child, level + 1) for child in part.children]
+        left = right
+        middles = [place(child, level + 1) for child in part.children]
         middle, y = (middles[0] + middles[-1]) / 2, _ABOVE + level * _LEVEL
         middle = max(middle, left + text_width(part.label) / 2)
         for child, x in zip(part.children, middles, strict=True):
-            below = self.bottom - 18 if isinstance(child, Leaf) else y + _LEVEL - 14
+            below = bottom - 18 if isinstance(child, Leaf) else y + _LEVEL - 14
             line = f"M{number(middle)} {number(y + 6)}L{number(x)} {number(below)}"
-            self.parts.append(f'<path d="{line}" {paint("faint", "stroke")} stroke-opacity=".6" stroke-width="1.25"/>')
-        self.right = max(self.right, middle + text_width(part.label) / 2 + _GAP)
-        self.parts.append(label(middle, y, part.label, anchor="middle", more=' font-weight="600"'))
+            parts.append(f'<path d="{line}" {paint("faint", "stroke")} stroke-opacity=".6" stroke-width="1.25"/>')
+        right = max(right, middle + text_width(part.label) / 2 + _GAP)
+        parts.append(label(middle, y, part.label, anchor="middle", more=' font-weight="600"'))
         return middle
+
+    place(tree, 0)
+    return image(right, bottom + 30, f"Parse of {' '.join(tree.words)}", parts, str(tree))
 
 
 def _depth(part: Tree | Leaf) -> int:

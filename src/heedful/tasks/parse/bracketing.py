@@ -79,7 +79,7 @@ class BracketScores:
     @property
     def short(self) -> "BracketScores":
         """The scores of short sentences."""
-        return self.up_to(SHORT)
+        return BracketScores([sentence for sentence in self.sentences if sentence.words <= SHORT])
 
     def describe(self) -> str:
         """Describe what was scored."""
@@ -99,10 +99,6 @@ class BracketScores:
 
     def _counts(self, *names: str) -> Floats:
         return np.array([[getattr(one, name) for name in names] for one in self.sentences], dtype=np.float64)
-
-    def up_to(self, words: int) -> "BracketScores":
-        """Return the scores of sentences with at most this number of words."""
-        return BracketScores([sentence for sentence in self.sentences if sentence.words <= words])
 
 
 def score_trees(predicted: Sequence[Tree | None], true: Sequence[Tree]) -> BracketScores:

@@ -98,9 +98,11 @@ def test_a_missing_tree_or_one_over_other_words_misses_every_bracket(said: Tree 
 
 def test_long_sentences_can_be_left_out_and_traces_do_not_make_them_long() -> None:
     short, traced = tree("(S (NN a) (NN b))"), tree("(S (NN a) (-NONE- *) (NN b))")
-    scores = score_trees([short, traced, DOG], [short, traced, DOG])
-    assert [one.words for one in scores.sentences] == [2, 2, 5]
-    assert len(scores.up_to(2).sentences) == 2
+    longest, long = (tree(f"(S {'(NN a) ' * words})") for words in (40, 41))
+    trees = [short, traced, longest, long]
+    scores = score_trees(trees, trees)
+    assert [one.words for one in scores.sentences] == [2, 2, 40, 41]
+    assert [one.words for one in scores.short.sentences] == [2, 2, 40]
 
 
 def test_nothing_has_a_score_of_zero() -> None:

@@ -205,7 +205,13 @@ class RequiredInSlots(Sharing):
     def __init__(self, factory: RequiredWords, rows: SlotRows) -> None:
         self._factory, self._beams, sizes = factory, rows.beams, factory.sizes
         count, size, device = rows.slots * rows.beams, factory.spelling.size, rows.device
-        self._tables = _make_tables(factory, rows)
+        anyone = next(iter(factory.automata.values()))
+        alike = {name: torch.from_numpy(array) for name, array in arrays_of(anyone, sizes.words, sizes.fan).items()}
+        tensors = {  # of which each slot has its own part
+            name: torch.zeros((rows.slots * shape[0], *shape[1:]), dtype=alike[name].dtype, device=device)
+            for name, shape in sizes.shapes.items()
+        }
+        self._tables = Tables(Kinds.of(factory.spelling, device), **tensors)
         # how much the numbers of an automaton grow from slot to slot: those of states, edges and keys
         growing = {"onward_SN": sizes.states, "next_E": sizes.states, "edges_SF": sizes.edges}
         scales_N = _filled(sizes, {**growing, "key_E": sizes.states * size})
@@ -216,7 +222,7 @@ class RequiredInSlots(Sharing):
         self._state_R = torch.arange(count, device=device) // rows.beams * sizes.states
         self._met_RC = torch.zeros((count, sizes.words), dtype=torch.bool, device=device)
         self._advancing_RF: Int[Tensor, "R F"] | None = None
-        anyone = next(iter(factory.automata.values()))  # rows of idle slots are in states that there are
+        # rows of idle slots are in states that there are
         self._write(torch.arange(rows.slots, device=device), [anyone] * rows.slots)
 
     def renew(self, factory: SlotFactory) -> None:
@@ -284,17 +290,6 @@ class RequiredInSlots(Sharing):
 
 
 # --- tables of slots --------------------------------------------------------------------------------------------------
-
-
-def _make_tables(factory: RequiredWords, rows: SlotRows) -> Tables:
-    """Return tables of which each slot has its own part."""
-    sizes, anyone = factory.sizes, next(iter(factory.automata.values()))
-    alike = {name: torch.from_numpy(array) for name, array in arrays_of(anyone, sizes.words, sizes.fan).items()}
-    tensors = {
-        name: torch.zeros((rows.slots * shape[0], *shape[1:]), dtype=alike[name].dtype, device=rows.device)
-        for name, shape in sizes.shapes.items()
-    }
-    return Tables(Kinds.of(factory.spelling, rows.device), **tensors)
 
 
 @lru_cache(maxsize=_KEPT)

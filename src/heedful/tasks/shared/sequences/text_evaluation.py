@@ -37,17 +37,15 @@ class TextEvaluation(Evaluation):
     def signed(self, name: MetricName) -> SignedScore:
         """Return the score of a metric, computed when it is first asked for."""
         if name not in self._signed:
-            self._signed[name] = self._score(name)
+            tokenize, lowercase, _ = self.scoring
+            if name == "bleu":
+                self._signed[name] = bleu(self.texts, self.references, tokenize, lowercase)
+            elif name == "chrf":
+                self._signed[name] = chrf(self.texts, self.references, lowercase)
+            else:
+                metric = build_metric(name, self.references, *self.scoring)
+                self._signed[name] = SignedScore(metric.name, metric.score(self.texts), metric.signature)
         return self._signed[name]
-
-    def _score(self, name: MetricName) -> SignedScore:
-        tokenize, lowercase, _ = self.scoring
-        if name == "bleu":
-            return bleu(self.texts, self.references, tokenize, lowercase)
-        if name == "chrf":
-            return chrf(self.texts, self.references, lowercase)
-        metric = build_metric(name, self.references, *self.scoring)
-        return SignedScore(metric.name, metric.score(self.texts), metric.signature)
 
     @property
     def exact(self) -> int:
