@@ -19,7 +19,7 @@ from torch import Tensor
 from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.tokens import NEVER
-from heedful.decode.frontiers.sampling import uniforms
+from heedful.decode.frontiers.token_scores import uniforms
 from heedful.decode.hypothesis import Hypothesis, LengthPenalty, Shifted, Wu
 from heedful.decode.query import DrawStart
 from heedful.decode.scorer import Ensemble

@@ -20,7 +20,7 @@ from heedful.decode.constraints.prefix import make_constraints
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import IndependentRows
 from heedful.decode.frontiers.rows import Attended, Frontier
-from heedful.decode.frontiers.sampling import Draws
+from heedful.decode.frontiers.token_scores import Draws
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, pack_prompts, pack_sources
 from heedful.decode.scorer import Scorer, SingleModel

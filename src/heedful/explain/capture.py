@@ -35,7 +35,7 @@ from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.images.embedding import ImageEmbedding
 from heedful.nn.layers.pooling import FirstPool, LastPool, MeanPool, Pool
-from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
+from heedful.nn.recurrent.attention import RecurrentAttention
 
 _BLIND: Final = (FirstPool, LastPool, MeanPool)  # their weights do not depend on what a text says
 
@@ -144,7 +144,12 @@ def _hook(found: Capture, name: str) -> Any:
                 weights = module.weights(x, layout, memory, memory_layout)
                 found.add_layer("cross", between_tokens(weights, layout, memory_layout))
             case RecurrentAttention():
-                found.add_step("cross", module, _of_memory(module, output[1], inputs[1]))
+                weights_B1QL = module.alignment.position_weights(output[1].unsqueeze(1), inputs[1].places)
+                if len(weights_B1QL) != 1:
+                    raise ValueError(
+                        f"a recurrent decoder is explained one text at a time, but it has {len(weights_B1QL)}"
+                    )
+                found.add_step("cross", module, weights_B1QL[0])
             case CoAttention() | AlternatingCoAttention():
                 weights_BL, weights_BM = module.weights(*inputs)
                 found.add_layer("words", weights_BL.unsqueeze(0))
@@ -165,14 +170,6 @@ def between_tokens(weights_BHLK: Tensor, queries: Layout, keys: Layout, elsewher
         top, bottom, left, right = rows[sentence], rows[sentence + 1], columns[sentence], columns[sentence + 1]
         packed[:, top:bottom, left:right] = weights_BHLK[sentence, :, : bottom - top, : right - left]
     return packed
-
-
-def _of_memory(module: RecurrentAttention, weights_BQC: Tensor, memory: AttendedMemory) -> Tensor:
-    """Return the weights of the positions of one memory: head x query x key."""
-    weights_B1QL = module.alignment.position_weights(weights_BQC.unsqueeze(1), memory.places)
-    if len(weights_B1QL) != 1:
-        raise ValueError(f"a recurrent decoder is explained one text at a time, but it has {len(weights_B1QL)}")
-    return weights_B1QL[0]
 
 
 def _in_rows(weights_NW: Tensor, layout: Layout) -> Tensor:

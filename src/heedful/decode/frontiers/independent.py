@@ -12,8 +12,7 @@ from torch import Tensor
 from heedful.data.tokenize.tokenizer import END, PAD
 from heedful.decode.constraints.protocol import OfSentences, follow
 from heedful.decode.frontiers.rows import Frontier
-from heedful.decode.frontiers.sampling import Draws
-from heedful.decode.frontiers.token_scores import Scores
+from heedful.decode.frontiers.token_scores import Draws, Scores
 from heedful.decode.settings import SearchSettings
 
 

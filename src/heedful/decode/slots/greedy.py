@@ -1,6 +1,6 @@
 """Greedy search and sampling in slots: the best or a random token of each row at every step, in place.
 
-The rules of sampling are `decode.frontiers.sampling`. The uniform numbers of a sentence are drawn when it is admitted,
+The rules of sampling are those of `decode.frontiers`. The uniform numbers of a sentence are drawn when it is admitted,
 so that a recorded step only reads them.
 """
 
@@ -14,8 +14,7 @@ from torch import Tensor
 
 from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.frontiers.sampling import draw, uniforms
-from heedful.decode.frontiers.token_scores import normaliser
+from heedful.decode.frontiers.token_scores import draw, normaliser, uniforms
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings

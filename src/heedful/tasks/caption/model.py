@@ -27,7 +27,7 @@ from heedful.data.token_store import Ragged, TokenStore
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
-from heedful.decode.search import ProgressCallback
+from heedful.decode.search import ProgressCallback, search
 from heedful.explain.explanation import ExplainedImage, Explanation, SearchNode, TokenSequence
 from heedful.explain.generators import explain_target
 from heedful.metrics.edits import uniform
@@ -275,7 +275,8 @@ class Captioner(SearchingModel[ImageCaptioner]):
                     f"Image {number:,} has {len(query.source):,} patches, but at most {request.max_source:,} are read: "
                     f"make it smaller, or raise {by_caller('--max-source', '`max_source`')}."
                 )
-        found = self._search(queries, request, progress)
+        with self._searching(request) as found:
+            found += search(self._scorer, queries, request.settings, request.batch_tokens, progress)
         texts = iter(self.vocabularies["text"].decode_batch([best.tokens for nbest in found for best in nbest]))
         return [
             [self._caption(next(texts), best, pixels) for best in nbest]

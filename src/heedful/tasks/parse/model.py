@@ -11,7 +11,7 @@ from heedful.base.options import show_options
 from heedful.base.trees import Tree, escape_brackets
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries, token_ids
-from heedful.decode.search import ProgressCallback
+from heedful.decode.search import ProgressCallback, search
 from heedful.explain.explanation import Explanation
 from heedful.explain.generators import explain_pair
 from heedful.explain.texts import explain_swapped, refuse_blank
@@ -26,7 +26,7 @@ from heedful.tasks.parse.rules import PARSE, leaves_of
 from heedful.tasks.parse.tree_codec import TreeCodec
 from heedful.tasks.shared.sequences.model import SequenceModel
 from heedful.tasks.shared.sequences.search_options import SearchRequest, resolve
-from heedful.tasks.shared.streaming import CHUNK
+from heedful.tasks.shared.streaming import CHUNK, answer_texts
 
 
 class Parser(SequenceModel):
@@ -81,12 +81,11 @@ class Parser(SequenceModel):
 
         def parsed(part: Sequence[str], first: int) -> list[list[Parse]]:
             queries = self._queries(part, request, name, first)
-            found = iter(self._search(queries, request, progress))
+            found, words = iter(self._found(queries, request, progress)), map(str.split, part)
             progress(len(part) - len(queries))
-            words = map(str.split, part)
             return [[self._parse(best, some) for best in next(found)] if some else [BLANK] for some in words]
 
-        return self._stream(texts, parsed, chunk, ready, name)
+        return answer_texts(texts, parsed, chunk, ready, name)
 
     @show_options(ParseOptions)
     def evaluate(
@@ -152,7 +151,7 @@ class Parser(SequenceModel):
             )
         request = self._request(options, 1)
         (query,) = self._queries([text], request, "`text`", 1)
-        ((best, *_),) = self._search([query], request)
+        ((best, *_),) = self._found([query], request)
         source, tree = token_ids(query.source)[:-1], self._parse(best, text.split()).tree
         read = explain_pair(
             self.network, self.vocabularies, source, best.tokens, best.complete, top, check_flag("gradients", gradients)
@@ -191,6 +190,13 @@ class Parser(SequenceModel):
             for query, count in zip(queries, words, strict=True)
             if count
         ]
+
+    def _found(
+        self, queries: Sequence[Query], request: SearchRequest, progress: ProgressCallback = lambda ready: None
+    ) -> list[list[Hypothesis]]:
+        with self._searching(request) as found:
+            found += search(self._scorer, queries, request.settings, request.batch_tokens, progress)
+        return found
 
     def _parse(self, best: Hypothesis, words: Sequence[str]) -> Parse:
         tree = self._trees.decode(best.tokens, words) if best.complete else None

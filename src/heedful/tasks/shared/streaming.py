@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from heedful.base.arguments import check_whole
+from heedful.base.arguments import check_several, check_texts, check_whole
 from heedful.base.errors import UserError
 
 CHUNK: Final = 1000  # number of items of a stream that are answered together
@@ -56,6 +56,16 @@ def answer_stream(
             first += len(part)
 
     return answers()
+
+
+def answer_texts(
+    texts: Iterable[str], answer: "Answering[str, Answer]", chunk: int, ready: Callable[[], bool], name: str
+) -> Iterator[Answer]:
+    """Answer the texts of a stream as `answer_stream` does; refuse what is not a text. `name` is for messages."""
+    check_several(texts, name)
+    return answer_stream(
+        texts, lambda part, first: answer(check_texts(part, name, first), first), chunk=chunk, ready=ready
+    )
 
 
 def empty_answer(refused: Callable[[UserError], None] | None, empty: Answer) -> Callable[[UserError], Answer] | None:

@@ -29,7 +29,7 @@ from heedful.tasks.shared.sequences.search_options import SearchRequest, refuse_
 from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.sequences.text_evaluation import scoring_of
 from heedful.tasks.shared.sequences.token_scores import END_PIECE
-from heedful.tasks.shared.streaming import CHUNK, answer_stream
+from heedful.tasks.shared.streaming import CHUNK, answer_stream, answer_texts
 from heedful.tasks.translate.evaluation import TranslationEvaluation, each_variant
 from heedful.tasks.translate.rules import TRANSLATE
 from heedful.tasks.translate.scoring import NBestList, PairScore, Reranked, refuse_long_side, rerank, score_tokens
@@ -124,7 +124,7 @@ class Translator(SequenceModel):
         def translated(part: Sequence[str], first: int) -> list[list[Translation]]:
             return self._translations(part, request, rules, name, first, progress)
 
-        return self._stream(texts, translated, chunk, ready, name)
+        return answer_texts(texts, translated, chunk, ready, name)
 
     @show_options(SearchOptions)
     def evaluate(
@@ -369,8 +369,10 @@ class Translator(SequenceModel):
         sources = self.encode(texts, request.to, raw=request.raw, name=name, first=first)
         self._check_sources(sources, request.max_source, name, first)
         automata = {number: one for number, one in enumerate(rules.automata(texts), first - 1) if one is not None}
+        queries = self._queries(sources, request, first)
         find = partial(search_with_words, automata=automata) if automata else search
-        found = self._search(self._queries(sources, request, first), request, progress, find)
+        with self._searching(request) as found:
+            found += find(self._scorer, queries, request.settings, request.batch_tokens, progress)
         spoken = [source for source in sources if source]
         progress(len(sources) - len(spoken))
         translated = request.choose(translations_of(self, spoken, found, request.raw))

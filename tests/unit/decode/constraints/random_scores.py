@@ -12,7 +12,7 @@ from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import IndependentRows
 from heedful.decode.frontiers.rows import Frontier
-from heedful.decode.frontiers.sampling import Draws
+from heedful.decode.frontiers.token_scores import Draws
 from heedful.decode.query import DrawStart
 from heedful.decode.settings import SearchSettings
 

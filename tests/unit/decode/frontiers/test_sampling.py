@@ -14,7 +14,7 @@ from heedful.base.packed import Packed
 from heedful.config.decode import Sampling
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.frontiers.sampling import draw, uniforms
+from heedful.decode.frontiers.token_scores import draw, uniforms
 from heedful.decode.query import DrawStart
 from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.network import build_model

@@ -1,18 +1,18 @@
 """Loaded models that search for what they write, and those among them that map one text to another."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
-from typing import ClassVar, Self, TypeVar
+from typing import ClassVar, Self
 
 from torch import nn
 
-from heedful.base.arguments import check_path, check_several, check_texts, check_whole
+from heedful.base.arguments import check_path, check_several
 from heedful.base.errors import UserError, by_caller, memory_faults
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import Ensemble, Scorer, SingleModel
-from heedful.decode.search import ProgressCallback, search
 from heedful.decode.settings import SearchSettings
 from heedful.explain.explanation import SearchNode
 from heedful.explain.generators import explain_search
@@ -23,9 +23,6 @@ from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
 from heedful.tasks.shared.sequences.search_options import SearchRequest
 from heedful.tasks.shared.sequences.text_codec import TextCodec
-from heedful.tasks.shared.streaming import answer_stream
-
-Answer = TypeVar("Answer")
 
 
 class SearchingModel(LoadedModel[NetworkType]):
@@ -39,22 +36,17 @@ class SearchingModel(LoadedModel[NetworkType]):
         """What a search asks for scores; it keeps what was recorded on a GPU."""
         raise NotImplementedError
 
-    def _search(
-        self,
-        queries: Sequence[Query],
-        request: SearchRequest,
-        progress: ProgressCallback = lambda ready: None,
-        find: Callable[..., list[list[Hypothesis]]] = search,
-    ) -> list[list[Hypothesis]]:
-        """Find the targets of all queries; refuse what a model found whose scores are not numbers."""
+    @contextmanager
+    def _searching(self, request: SearchRequest) -> Iterator[list[list[Hypothesis]]]:
+        """Search inside the block, and add what is found to its list; refuse it if scores are not numbers."""
+        found: list[list[Hypothesis]] = []
         with memory_faults(request.memory_advice), evaluation_mode(*self._all_networks()):
-            found = find(self._scorer, queries, request.settings, request.batch_tokens, progress)
+            yield found
         if not all(found):  # no hypothesis has a score that is a number
             raise UserError(
                 f"The model finds no {self._writes}, as its scores are not numbers: its weights are damaged, or its "
                 "training diverged. Train again, more gently."
             )
-        return found
 
     def _record(self, query: Query, settings: SearchSettings, found: Sequence[int]) -> tuple[SearchNode, ...]:
         """Search once more, with a record of the beam, and mark the way to what was found."""
@@ -93,21 +85,6 @@ class SequenceModel(SearchingModel[EncoderDecoder]):
     @cached_property
     def _scorer(self) -> Scorer:
         return Ensemble(self.networks) if len(self.networks) > 1 else SingleModel(self.network)
-
-    def _stream(
-        self,
-        texts: Iterable[str],
-        answer: Callable[[Sequence[str], int], Sequence[Answer]],
-        chunk: int,
-        ready: Callable[[], bool],
-        name: str,
-    ) -> Iterator[Answer]:
-        """Answer the texts of a stream, `chunk` of them at a time; `answer` also gets the number of the first."""
-        check_several(texts, name)
-        check_whole("chunk", chunk, least=1)
-        return answer_stream(
-            texts, lambda part, first: answer(check_texts(part, name, first), first), chunk=chunk, ready=ready
-        )
 
     def _check_sources(self, sources: Sequence[Sequence[int]], most: int, name: str, first: int = 1) -> None:
         """Refuse a source that the model has too few positions for, or that has more than `most` tokens."""

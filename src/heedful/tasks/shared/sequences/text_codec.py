@@ -94,7 +94,11 @@ class TextCodec:
                 raise UserError(
                     f"{where} begins with {tag_of(found['language'])}, but `to` is given too: leave one of them out."
                 )
-            return [self._tag(language)], text
+            if not tags:
+                raise UserError(
+                    f"`to` is `{language}`, but this model has one target language and no tags: leave it out."
+                )
+            return [self._source.tag(language)], text
         if not tags or not text.strip():
             return [], text
         if found is None:
@@ -107,8 +111,3 @@ class TextCodec:
             return [self._source.tag(found["language"])], text[found.end() :].lstrip()
         except UserError as error:
             raise UserError(f"{where}: {error}") from error
-
-    def _tag(self, language: str) -> int:
-        if not self._source.tags:
-            raise UserError(f"`to` is `{language}`, but this model has one target language and no tags: leave it out.")
-        return self._source.tag(language)
