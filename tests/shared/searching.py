@@ -1,6 +1,7 @@
 """Searches as tests ask for them: texts as token ids without markers."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.decode.hypothesis import Hypothesis
@@ -22,7 +23,9 @@ def search_texts(
     numbers: Sequence[int] | None = None,
 ) -> list[list[Hypothesis]]:
     """Search as a translator does."""
-    queries = text_queries(sources, settings.max_extra, prefixes, numbers)
+    queries = text_queries(sources, settings.max_extra, prefixes)
+    if numbers is not None:
+        queries = [replace(query, number=number) for query, number in zip(queries, numbers, strict=True)]
     return search(model, queries, settings, batch_tokens, progress)
 
 

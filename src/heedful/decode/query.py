@@ -45,25 +45,18 @@ class Query:
 
 
 def text_queries(
-    sources: Sequence[Sequence[int]],
-    max_extra: int,
-    prefixes: Sequence[Sequence[int]] | None = None,
-    numbers: Sequence[int] | None = None,
+    sources: Sequence[Sequence[int]], max_extra: int, prefixes: Sequence[Sequence[int]] | None = None, first: int = 0
 ) -> list[Query]:
     """Return queries for texts, given as token ids without markers: each source ends with `</s>`.
 
-    A target has at most as many tokens as its source, plus `max_extra`; `</s>` counts in the target alone.
+    A target has at most as many tokens as its source, plus `max_extra`; `</s>` counts in the target alone. `first` is
+    the number of the first text.
     """
-    if prefixes is not None:
-        check_one_each(len(sources), "source", len(prefixes), "prefix", ", which may be empty")
+    prefixes = [()] * len(sources) if prefixes is None else prefixes
+    check_one_each(len(sources), "source", len(prefixes), "prefix", ", which may be empty")
     return [
         Query([*source, END], len(source) + max_extra, prefix, number)
-        for source, prefix, number in zip(
-            sources,
-            [()] * len(sources) if prefixes is None else prefixes,
-            range(len(sources)) if numbers is None else numbers,
-            strict=True,
-        )
+        for number, (source, prefix) in enumerate(zip(sources, prefixes, strict=True), start=first)
     ]
 
 

@@ -101,4 +101,4 @@ def test_what_just_fits_is_done() -> None:
 
 def test_sentences_are_numbered_as_they_come_unless_they_are_a_part_of_more() -> None:
     assert [query.number for query in text_queries(SOURCES, 50)] == [0, 1]
-    assert [query.number for query in text_queries(SOURCES, 50, numbers=[8, 3])] == [8, 3]
+    assert [query.number for query in text_queries(SOURCES, 50, first=8)] == [8, 9]

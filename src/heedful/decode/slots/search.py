@@ -95,12 +95,8 @@ class SlotSearch:
         taken = len(query.source) - 1 if self._model.encoder is None else 0
         return next_power_of_two(taken + query.limit, _SMALLEST)
 
-    @property
-    def _device(self) -> torch.device:
-        return self._model.decoder.output.weight.device
-
     def _make_encoding(self) -> Callable[[Sequence[Query]], Packed | None]:
-        encoder, device = self._model.encoder, self._device
+        encoder, device = self._model.encoder, self._model.decoder.output.weight.device
         if encoder is None:
             return lambda queries: None
         if isinstance(encoder, TransformerEncoder):

@@ -11,6 +11,7 @@ class CaptionEvaluation(TextEvaluation):
     """Scores of a captioner on images with captions, and what it wrote."""
 
     unit = "image"
+    named = "captions"
     exact_first = True
 
     best: tuple[Caption, ...]
@@ -24,9 +25,3 @@ class CaptionEvaluation(TextEvaluation):
     def images(self) -> int:
         """Number of images."""
         return len(self.texts)
-
-    def remarks(self) -> list[str]:
-        """Return the time taken, and the number of captions that were cut."""
-        cut = f", {self.cut:,} captions cut at the maximum length" if self.cut else ""
-        speed = f"{self.images / self.seconds:,.0f} images/s"
-        return [f"{self.images:,} images in {self.seconds:.1f} s{cut}, {speed}"]

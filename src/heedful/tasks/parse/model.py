@@ -184,7 +184,7 @@ class Parser(SequenceModel):
         sources = self.wording.encode([escape_brackets(text) for text in texts], None, False, name, first)
         self._check_sources(sources, request.max_source, name, first)
         more, words = request.settings.max_extra, [len(text.split()) for text in texts]
-        queries = text_queries(sources, more, None, range(first - 1, first - 1 + len(texts)))
+        queries = text_queries(sources, more, None, first - 1)
         return [
             replace(query, words=count, limit=max(query.limit, count + more))
             for query, count in zip(queries, words, strict=True)

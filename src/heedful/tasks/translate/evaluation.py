@@ -48,11 +48,10 @@ class TranslationEvaluation(TextEvaluation):
         """Number of tokens decoded per second."""
         return self.decoded / self.seconds
 
-    def remarks(self) -> list[str]:
-        """Return the time taken, and the number of translations that were cut."""
-        cut = f", {self.cut:,} of them cut at the maximum length" if self.cut else ""
-        speed = f"{self.tokens_per_second:,.0f} tokens/s"
-        return [f"{self.sentences:,} sentences in {self.seconds:.1f} s{cut}, {speed}"]
+    @property
+    def speed(self) -> str:
+        """Tokens per second, in words."""
+        return f"{self.tokens_per_second:,.0f} tokens/s"
 
     def facts(self) -> dict[str, object]:
         """Return the speed."""

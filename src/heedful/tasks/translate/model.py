@@ -348,12 +348,10 @@ class Translator(SequenceModel):
 
     def _queries(self, sources: Sequence[Sequence[int]], request: SearchRequest, first: int) -> list[Query]:
         """Return the queries of all sources but blank ones; `first` is the number of the first line."""
-        prefixes: Sequence[Sequence[int]] = [()] * len(sources)
+        prefixes = None
         if request.prefix is not None:
             prefixes = self.wording.encode_prefixes(request.prefix, len(sources), first)
-        queries = text_queries(
-            sources, request.settings.max_extra, prefixes, range(first - 1, first - 1 + len(sources))
-        )
+        queries = text_queries(sources, request.settings.max_extra, prefixes, first - 1)
         return [query for query, source in zip(queries, sources, strict=True) if source]
 
     def _translations(

@@ -96,10 +96,6 @@ class Tables:
         tensors = {name: torch.from_numpy(array).to(device) for name, array in joined.items()}
         return cls(Kinds.of(spelling, device), **tensors)
 
-    def missing(self, state_X: Tensor, met_XC: Tensor) -> Tensor:
-        """Return which words are required, and neither met nor pending."""
-        return self.required_SC[state_X] & ~(met_XC | self.pending_SC[state_X])
-
     def look_ahead(self, state_R: Int[Tensor, "R"], met_RC: Bool[Tensor, "R C"]) -> Ahead:
         """Return the number of tokens that are enough for what must still follow, after each token."""
         edges_RF, held_R1 = self.edges_SF[state_R], self.held_S[state_R].unsqueeze(1)
@@ -137,7 +133,7 @@ class Tables:
 
         The shortest way to a place where a word may begin does not count.
         """
-        missing_XC = self.missing(state_X, met_XC)
+        missing_XC = self.required_SC[state_X] & ~(met_XC | self.pending_SC[state_X])
         words_X = (self.base_SC[state_X] * missing_XC).sum(-1)
         return words_X - (self.begun_SC[state_X] * missing_XC).amax(-1)
 

@@ -21,6 +21,7 @@ class TextEvaluation(Evaluation):
     """Scores of texts that a model wrote, and how well it predicts the references."""
 
     unit: ClassVar[str]  # "sentence": what a text is written for
+    named: ClassVar[str] = "of them"  # texts that were cut, in words
     tokens: ClassVar[str] = "tokens"  # what the perplexity is over
     exact_first: ClassVar[bool] = False  # whether exact matches are shown before the other scores
 
@@ -63,9 +64,19 @@ class TextEvaluation(Evaluation):
         return self.likelihood.perplexity
 
     @property
+    def speed(self) -> str:
+        """What is written per second, in words."""
+        return f"{len(self.texts) / self.seconds:,.0f} {self.unit}s/s"
+
+    @property
     def cut(self) -> int:
         """Number of texts that were cut at the maximum length."""
         return sum(not best.complete for best in self.best)
+
+    def remarks(self) -> list[str]:
+        """Return the time taken, the number of texts that were cut, and the speed."""
+        cut = f", {self.cut:,} {self.named} cut at the maximum length" if self.cut else ""
+        return [f"{len(self.texts):,} {self.unit}s in {self.seconds:.1f} s{cut}, {self.speed}"]
 
     def task_scores(self) -> list[Score]:
         """Return the scores that were asked for, exact matches, and the perplexity of the references."""
