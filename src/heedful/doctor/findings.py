@@ -49,6 +49,21 @@ class FindingKind:
         return "note" if share >= self.note else None
 
 
+def _repeated(what: str, advice: str = "", warning: float = 0.05, note: float = 0.01) -> FindingKind:
+    advice = advice or "Repeats are trained on as often as they occur: remove them, unless this is intended."
+    return FindingKind(what, advice, warning=warning, note=note)
+
+
+def _seen(what: str) -> FindingKind:
+    advice = "Scores on them are too optimistic: remove them from {other}, or mention it with the scores."
+    return FindingKind(what, advice, warning=0.01, problem=0.5)
+
+
+def _with_two(what: str, name: str) -> FindingKind:
+    advice = f"The model cannot learn both: decide on one {name}, or remove them."
+    return FindingKind(f"{what} that occur with different {name}s", advice, warning=0.01)
+
+
 def listed(names: Sequence[str]) -> str:
     """Return the first few of the names that a finding is about."""
     return ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
@@ -128,24 +143,14 @@ FINDING_KINDS: Final[Mapping[str, FindingKind]] = {  # of pairs
         warning=0.5,
         note=0.05,
     ),
-    "repeated": FindingKind(
-        "pairs that repeat an earlier one",
-        "Repeats are trained on as often as they occur: remove them, unless this is intended.",
-        warning=0.05,
-        note=0.01,
-    ),
+    "repeated": _repeated("pairs that repeat an earlier one"),
     "ambiguous": FindingKind(
         "sources with more than one target",
         "Good variants do no harm; contradictions make the model guess.",
         warning=0.2,
         note=0.01,
     ),
-    "source_seen": FindingKind(
-        "pairs whose source is also in {other}",
-        "Scores on them are too optimistic: remove them from {other}, or mention it with the scores.",
-        warning=0.01,
-        problem=0.5,
-    ),
+    "source_seen": _seen("pairs whose source is also in {other}"),
     "pair_seen": FindingKind(
         "pairs that are also in {other}, source and target",
         "The model may have memorised them: remove them from {other}.",
@@ -153,7 +158,6 @@ FINDING_KINDS: Final[Mapping[str, FindingKind]] = {  # of pairs
         problem=0.5,
     ),
 }
-_SEEN: Final = "Scores on them are too optimistic: remove them from {other}, or mention it with the scores."
 TEXT_KINDS: Final[Mapping[str, FindingKind]] = {  # of texts in rows, with or without labels
     **CHARACTER_KINDS,
     "empty": FindingKind(
@@ -173,42 +177,72 @@ TEXT_KINDS: Final[Mapping[str, FindingKind]] = {  # of texts in rows, with or wi
         warning=0.5,
         note=0.1,
     ),
-    "repeated": FindingKind(
-        "texts that repeat an earlier one with the same label",
-        "Repeats are trained on as often as they occur: remove them, unless this is intended.",
+    "repeated": _repeated("texts that repeat an earlier one with the same label"),
+    "ambiguous": _with_two("texts", "label"),
+    "source_seen": _seen("texts that are also in {other}"),
+}
+NUMBER_KINDS: Final[Mapping[str, FindingKind]] = {  # of texts or images with numbers
+    "outlier": FindingKind(
+        "numbers far away from all others",
+        "Look at them: they may be mistakes, or in another unit, and the largest errors decide what is learned.",
+        warning=ANY,
+    ),
+    "outside": FindingKind(
+        "numbers outside the range of the training data",
+        "The model has never seen such numbers: draw this part from the same source as the training data.",
         warning=0.05,
+        problem=0.5,
         note=0.01,
     ),
-    "ambiguous": FindingKind(
-        "texts that occur with different labels",
-        "The model cannot learn both: decide on one label, or remove them.",
-        warning=0.01,
-    ),
-    "source_seen": FindingKind("texts that are also in {other}", _SEEN, warning=0.01, problem=0.5),
+}
+NUMBERED_TEXT_KINDS: Final[Mapping[str, FindingKind]] = {
+    **TEXT_KINDS,
+    **NUMBER_KINDS,
+    "repeated": _repeated("texts that repeat an earlier one with the same number"),
+    "ambiguous": _with_two("texts", "number"),
 }
 TREE_KINDS: Final[Mapping[str, FindingKind]] = {  # of sentences with their trees
     **CHARACTER_KINDS,
     "empty": FindingKind("lines without a tree", "Training drops them.", warning=0.01, problem=0.5),
-    "repeated": FindingKind(
-        "sentences that repeat an earlier one with the same tree",
-        "Repeats are trained on as often as they occur: remove them, unless this is intended.",
-        warning=0.1,
-        note=0.02,
-    ),
+    "repeated": _repeated("sentences that repeat an earlier one with the same tree", warning=0.1, note=0.02),
     "ambiguous": FindingKind(
         "sentences that occur with different trees",
         "The model cannot learn both: decide on one tree, unless both are right.",
         warning=0.05,
     ),
-    "source_seen": FindingKind("sentences that are also in {other}", _SEEN, warning=0.01, problem=0.5),
+    "source_seen": _seen("sentences that are also in {other}"),
 }
 LINE_KINDS: Final[Mapping[str, FindingKind]] = {  # of lines of running text
     **CHARACTER_KINDS,
-    "repeated": FindingKind(
+    "repeated": _repeated(
         "lines that repeat an earlier one",
         "The model learns repeats by heart: remove boilerplate and documents that occur twice.",
-        warning=0.05,
-        note=0.01,
     ),
-    "source_seen": FindingKind("lines that are also in {other}", _SEEN, warning=0.01, problem=0.5),
+    "source_seen": _seen("lines that are also in {other}"),
+}
+STRETCHED: Final = 2.0  # factor between the proportions of an image and those it is resized to
+IMAGE_KINDS: Final[Mapping[str, FindingKind]] = {
+    **NUMBER_KINDS,
+    "flat": FindingKind(
+        "images of a single colour",
+        "There is nothing to see in them: look at them, and remove them.",
+        warning=0.01,
+        problem=0.5,
+    ),
+    "small": FindingKind(
+        "images smaller than a patch of the encoder",
+        "They are filled up with black: choose a smaller `model.encoder.patch`, or resize them by `data.images`.",
+        warning=0.01,
+        problem=0.5,
+    ),
+    "stretched": FindingKind(
+        f"images whose proportions change by more than a factor of {STRETCHED:.0f}",
+        'Set `data.images.fit = "crop"`, or choose a height and width that suit them.',
+        warning=0.2,
+        note=0.05,
+    ),
+    "repeated": _repeated("images that repeat an earlier one, pixel by pixel"),
+    "ambiguous": _with_two("images", "label"),
+    "ambiguous_numbers": _with_two("images", "number"),
+    "source_seen": _seen("images that are also in {other}, pixel by pixel"),
 }

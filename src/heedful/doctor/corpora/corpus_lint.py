@@ -6,6 +6,7 @@ Memory grows by 24 bytes per row (two 64-bit hashes, two lengths), plus copies w
 """
 
 import re
+from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -40,6 +41,7 @@ _TELL_EVERY: Final = 16  # chunks between two progress messages
 _BLOCKS: Final = 6  # compared with their neighbours in the first chunk, to find shifted lines
 _LATER_BLOCKS: Final = 2  # in each chunk after it
 _WORD: Final = 12  # characters of a short word
+_OUTLYING: Final = 20.0  # times the distance between the quartiles
 _DIGIT = re.compile(r"\d")
 
 
@@ -71,6 +73,7 @@ class LintedCorpus:
     sample: tuple[Pair, ...]  # rows with text, evenly spread
     labels: Counter[str]  # number of rows with each label
     label_lines: Mapping[str, int]  # the first line with each label
+    numbers: NDArray[np.float64]  # of the rows with text, where these have numbers
     whole: bool  # False if only the first rows were read
 
     def __len__(self) -> int:
@@ -133,6 +136,7 @@ def lint_corpus(
         tuple(checker.sample),
         checker.labels,
         checker.label_lines,
+        np.array(checker.numbers),
         next(read, None) is None,
     )
 
@@ -169,6 +173,7 @@ class _RowChecker:
         self.row, self.sample = 0, list[Pair]()
         self.labels = Counter[str]()
         self.label_lines: dict[str, int] = {}
+        self.numbers, self._numbered_rows = array("d"), array("q")
         self.shift: tuple[int, int] | None = None  # a line in the shifted part, and by how many lines
         self._form, self._words, self._of_text, self._longest = form, words, labels, max_length
         self._stride, self._compared = 1, 0
@@ -194,6 +199,9 @@ class _RowChecker:
         for (kind, side), seen in self._seen.items():
             of = self._compared if kind == "digits" else self.row
             yield Sighting(kind, side, seen.count, of, tuple(seen.rows))
+        rows = np.array(self._numbered_rows, np.intp)[far_from_all(np.array(self.numbers))]
+        if len(rows):
+            yield Sighting("outlier", "number", len(rows), self.row, first_rows(rows))
 
     def _check_text(self, row: Row) -> None:
         if self._words is not None:
@@ -202,8 +210,11 @@ class _RowChecker:
             for label in split_labels(row.second, self._of_text):
                 self.labels[label] += 1
                 self.label_lines.setdefault(label, row.line)
-            if row.first.count(" ") >= self._longest:
-                self._see("cut", "text")
+        elif self._form.numbered:
+            self.numbers.append(float(row.second))
+            self._numbered_rows.append(self.row)
+        if (self._form.labelled or self._form.numbered) and row.first.count(" ") >= self._longest:
+            self._see("cut", "text")
         if self.row % self._stride == 0:
             self.sample.append((row.first, row.second))
             if len(self.sample) == 2 * _SAMPLE:  # drop every second row, and sample half as often from now on
@@ -231,6 +242,13 @@ class _RowChecker:
         seen.count += 1
         if len(seen.rows) < SHOWN:
             seen.rows.append(self.row)
+
+
+def far_from_all(numbers: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Return which numbers are many times the distance between the quartiles away from both quartiles."""
+    low, high = np.quantile(numbers, (0.25, 0.75)) if len(numbers) else (0.0, 0.0)
+    reach = _OUTLYING * (high - low)
+    return ((numbers < low - reach) | (numbers > high + reach)) & (reach > 0)
 
 
 def _is_blank(row: Row, form: RowForm) -> bool:

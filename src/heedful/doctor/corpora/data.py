@@ -11,7 +11,7 @@ from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.questions import read_questions
-from heedful.doctor.corpora.classes import find_class_problems, find_forbidden_labels
+from heedful.doctor.corpora.classes import find_class_problems, find_forbidden_labels, find_number_problems, whole_part
 from heedful.doctor.corpora.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
 from heedful.doctor.corpora.duplicates import find_overlap, find_repeats
 from heedful.doctor.corpora.images import check_images
@@ -65,7 +65,9 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
     if not by_part["train"]:
         return CheckedData(tuple(linted), tuple(found))
     if labels is not None:
-        found += find_class_problems(by_part, labels)
+        noun = "word" if labels == "words" else "text"
+        joined = {part: whole_part(part, corpora, noun) for part, corpora in by_part.items()}
+        found += find_number_problems(joined) if labels == "number" else find_class_problems(joined, labels)
         found += find_forbidden_labels(by_part, data, most) if labels == "words" else ()
     elif recipe.rules.running:
         found += find_window_problems(recipe, by_part["train"])

@@ -10,64 +10,34 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from heedful.base.cores import usable_cores
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AnyCorpus, ImageFolder
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.mixed import CaptionerModel
-from heedful.config.model.pooled import ImageClassifierModel
+from heedful.config.model.pooled import ImageModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.formats.lines import locate
 from heedful.data.corpora.images import LabelledImage, images_in, read_asked_images, read_captioned, read_images
 from heedful.data.images.decoding import Channels, Size, is_image_name
-from heedful.doctor.corpora.classes import SMALL, find_dominant_class, find_rare_classes, rare_classes
-from heedful.doctor.findings import Finding, FindingKind, Part, Severity, listed
+from heedful.doctor.corpora.classes import (
+    SMALL,
+    WholePart,
+    find_dominant_class,
+    find_number_problems,
+    find_rare_classes,
+    find_unknown_classes,
+)
+from heedful.doctor.corpora.corpus_lint import far_from_all
+from heedful.doctor.findings import IMAGE_KINDS, STRETCHED, Finding, Part, Severity, listed
 
 _CHUNK: Final = 256  # images that are decoded together
 _EXPECTED: Final = 5.0  # images of a class that another part should have, if it has none
 _FLAT: Final = 2.0  # standard deviation of the brightness, of 255: less is nothing to see
-_STRETCHED: Final = 2.0  # factor between the proportions of an image and those it is resized to
 _OTHER_LIGHT: Final = 3.0  # standard deviations between the brightness of two parts
-
-KINDS: Final[Mapping[str, FindingKind]] = {
-    "flat": FindingKind(
-        "images of a single colour",
-        "There is nothing to see in them: look at them, and remove them.",
-        warning=0.01,
-        problem=0.5,
-    ),
-    "small": FindingKind(
-        "images smaller than a patch of the encoder",
-        "They are filled up with black: choose a smaller `model.encoder.patch`, or resize them by `data.images`.",
-        warning=0.01,
-        problem=0.5,
-    ),
-    "stretched": FindingKind(
-        f"images whose proportions change by more than a factor of {_STRETCHED:.0f}",
-        'Set `data.images.fit = "crop"`, or choose a height and width that suit them.',
-        warning=0.2,
-        note=0.05,
-    ),
-    "repeated": FindingKind(
-        "images that repeat an earlier one, pixel by pixel",
-        "Repeats are trained on as often as they occur: remove them, unless this is intended.",
-        warning=0.05,
-        note=0.01,
-    ),
-    "ambiguous": FindingKind(
-        "images that occur with different labels",
-        "The model cannot learn both: decide on one label, or remove them.",
-        warning=0.01,
-    ),
-    "source_seen": FindingKind(
-        "images that are also in {other}, pixel by pixel",
-        "Scores on them are too optimistic: remove them from {other}, or mention it with the scores.",
-        warning=0.01,
-        problem=0.5,
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -104,6 +74,11 @@ class CheckedImages:
         """The number of images of each class."""
         return Counter(label for one in self.seen for label in one.image.labels)
 
+    @property
+    def numbers(self) -> NDArray[np.float64]:
+        """The numbers of the images, where these have some."""
+        return np.array([one.image.number for one in self.seen if one.image.number is not None])
+
 
 def check_images(recipe: Recipe, progress: Say) -> tuple[list[CheckedImages], list[Finding]]:
     """Decode all images of a recipe, and return what was found in them, in the order of the data."""
@@ -128,7 +103,9 @@ def check_images(recipe: Recipe, progress: Say) -> tuple[list[CheckedImages], li
     by_part = {part: [one for one in checked if one.part == part] for part, _ in parts}
     found += _repeats(by_part["train"])
     found += _overlaps(by_part)
-    found += _class_problems(by_part)
+    joined = {part: _joined(part, corpora) for part, corpora in by_part.items()}
+    found += _class_problems(joined)
+    found += find_number_problems(joined)
     found += _other_light(by_part)
     return checked, found
 
@@ -138,7 +115,7 @@ def check_images(recipe: Recipe, progress: Say) -> tuple[list[CheckedImages], li
 
 def _read(part: Part, corpus: AnyCorpus, recipe: Recipe) -> CheckedImages:
     model, form = recipe.model, recipe.data.images
-    assert isinstance(model, ImageClassifierModel | CaptionerModel | ImageAnswererModel), "a model of images"
+    assert isinstance(model, ImageModel | CaptionerModel | ImageAnswererModel), "a model of images"
     seen, unreadable = list[Seen](), list[str]()
     for one in _decoded(_images_of(corpus, recipe), model.encoder.channels, form.max_pixels):
         seen.append(one) if isinstance(one, Seen) else unreadable.append(one)
@@ -158,6 +135,12 @@ def _images_of(corpus: AnyCorpus, recipe: Recipe) -> Iterator[LabelledImage]:
         case model:
             several = getattr(model, "labels", "one") == "several"
             return read_images(corpus, recipe.data.folder, several)
+
+
+def _joined(part: Part, corpora: Sequence[CheckedImages]) -> WholePart:
+    labels = sum((one.labels for one in corpora), Counter[str]())
+    numbers = np.concatenate([np.zeros(0), *(one.numbers for one in corpora)])
+    return WholePart(part, "image", sum(map(len, corpora)), ", ".join(one.name for one in corpora), "", labels, numbers)
 
 
 def _empty_classes(folder: Path) -> tuple[str, ...]:
@@ -221,13 +204,16 @@ def _of_corpus(one: CheckedImages, recipe: Recipe) -> Iterator[Finding]:
             example=one.loose[0],
         )
     yield from _finding(one, "flat", [seen for seen in one.seen if seen.deviation < _FLAT])
+    numbered = [seen for seen in one.seen if seen.image.number is not None]
+    far = far_from_all(one.numbers)
+    yield from _finding(one, "outlier", [seen for seen, outlies in zip(numbered, far, strict=True) if outlies])
     size = recipe.data.images.size
     if size is None:
         patch = getattr(getattr(recipe.model, "encoder", None), "patch", 1)
         yield from _finding(one, "small", [seen for seen in one.seen if min(seen.size) < patch])
     elif recipe.data.images.fit == "stretch":
         wanted = size[0] / size[1]
-        yield from _finding(one, "stretched", [seen for seen in one.seen if _factor(seen.size, wanted) > _STRETCHED])
+        yield from _finding(one, "stretched", [seen for seen in one.seen if _factor(seen.size, wanted) > STRETCHED])
 
 
 def _factor(size: Size, wanted: float) -> float:
@@ -237,7 +223,7 @@ def _factor(size: Size, wanted: float) -> float:
 
 def _finding(one: CheckedImages, kind: str, rows: Sequence[Seen], other: str = "") -> Iterator[Finding]:
     """Make the finding of a kind, if it is worth mentioning."""
-    known = KINDS[kind]
+    known = IMAGE_KINDS[kind]
     severity = known.severity(len(rows) / max(1, len(one))) if rows else None
     if severity is not None:
         yield one.finding(
@@ -252,10 +238,10 @@ def _finding(one: CheckedImages, kind: str, rows: Sequence[Seen], other: str = "
 
 
 def _repeats(train: Sequence[CheckedImages]) -> Iterator[Finding]:
-    labels = defaultdict[bytes, set[tuple[str, ...]]](set)
+    labels = defaultdict[bytes, set[tuple[object, ...]]](set)
     for one in train:
         for seen in one.seen:
-            labels[seen.pixels].add(tuple(sorted(seen.image.labels)))
+            labels[seen.pixels].add((seen.image.number, *sorted(seen.image.labels)))
     known = set[bytes]()
     for one in train:
         repeated = []
@@ -264,7 +250,8 @@ def _repeats(train: Sequence[CheckedImages]) -> Iterator[Finding]:
                 repeated.append(seen)
             known.add(seen.pixels)
         yield from _finding(one, "repeated", repeated)
-        yield from _finding(one, "ambiguous", [seen for seen in one.seen if len(labels[seen.pixels]) > 1])
+        kind = "ambiguous_numbers" if len(one.numbers) else "ambiguous"
+        yield from _finding(one, kind, [seen for seen in one.seen if len(labels[seen.pixels]) > 1])
 
 
 def _overlaps(by_part: Mapping[Part, Sequence[CheckedImages]]) -> Iterator[Finding]:
@@ -275,46 +262,30 @@ def _overlaps(by_part: Mapping[Part, Sequence[CheckedImages]]) -> Iterator[Findi
             yield from _finding(one, "source_seen", [seen for seen in one.seen if seen.pixels in there], other)
 
 
-def _class_problems(by_part: Mapping[Part, Sequence[CheckedImages]]) -> Iterator[Finding]:
-    counts = sum((one.labels for one in by_part["train"]), Counter[str]())
-    total, name = sum(map(len, by_part["train"])), ", ".join(one.name for one in by_part["train"])
-    if not counts:
+def _class_problems(parts: Mapping[Part, WholePart]) -> Iterator[Finding]:
+    train = parts["train"]
+    if not train.labels:
         return
-    for part in ("valid", "test"):
-        yield from _of_other_part(part, by_part[part], counts, total)
-    if total < SMALL:
-        return
-    if rare := find_rare_classes(counts):
-        yield rare_classes(rare, name, "image")
-    yield from find_dominant_class(counts, total, name, "image")
-
-
-def _of_other_part(part: Part, corpora: Sequence[CheckedImages], known: Counter[str], total: int) -> Iterator[Finding]:
-    counts, size = sum((one.labels for one in corpora), Counter[str]()), sum(map(len, corpora))
-    name = ", ".join(one.name for one in corpora)
-    unknown = sorted(counts.keys() - known.keys())
-    if unknown:
-        yield Finding(
-            "problem",
-            "unknown_classes",
-            part,
-            f"labels that no training image has: {listed([f'`{label}`' for label in unknown])}",
-            "The model cannot predict them: correct the labels, or add training images with them.",
-            name,
-            count=len(unknown),
-        )
-    missing = [label for label, count in known.items() if label not in counts and count / total * size >= _EXPECTED]
-    if missing:
-        names = [f"`{label}` ({known[label]:,} in train)" for label in missing]
-        yield Finding(
-            "warning",
-            "missing_classes",
-            part,
-            f"classes without an image: {listed(names)}",
-            "Scores say nothing about them: draw this part from the same images as the training data.",
-            name,
-            count=len(missing),
-        )
+    for other in (parts["valid"], parts["test"]):
+        advice = "The model cannot predict them: correct the labels, or add training images with them."
+        yield from find_unknown_classes(other, train.labels, advice)
+        missing = [
+            label
+            for label, count in train.labels.items()
+            if label not in other.labels and count / train.size * other.size >= _EXPECTED
+        ]
+        if missing:
+            names = [f"`{label}` ({train.labels[label]:,} in train)" for label in missing]
+            yield other.finding(
+                "warning",
+                "missing_classes",
+                f"classes without an image: {listed(names)}",
+                "Scores say nothing about them: draw this part from the same images as the training data.",
+                count=len(missing),
+            )
+    if train.size >= SMALL:
+        yield from find_rare_classes(train)
+        yield from find_dominant_class(train)
 
 
 def _other_light(by_part: Mapping[Part, Sequence[CheckedImages]]) -> Iterator[Finding]:

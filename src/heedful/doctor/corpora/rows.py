@@ -16,9 +16,9 @@ from heedful.data.corpora.questions import read_questions
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
 from heedful.data.text_form import TextForm
-from heedful.doctor.findings import FINDING_KINDS, LINE_KINDS, TEXT_KINDS, TREE_KINDS, FindingKind
+from heedful.doctor.findings import FINDING_KINDS, LINE_KINDS, NUMBERED_TEXT_KINDS, TEXT_KINDS, TREE_KINDS, FindingKind
 
-Labels = Literal["one", "several", "words"] | None  # labels of a text: one per word, or None if the task reads none
+Labels = Literal["one", "several", "words", "number"] | None  # of a text: one per word, or None if the task reads none
 
 _BETWEEN: Final = " ||| "  # the two texts of a row that a model reads together
 _COMMA: Final = ", "  # between the labels of a text
@@ -56,12 +56,18 @@ class RowForm:
         """Whether a row has a label."""
         return "label" in self.sides
 
+    @property
+    def numbered(self) -> bool:
+        """Whether a row has a number."""
+        return "number" in self.sides
+
 
 _WITHOUT_LENGTHS: Final = {kind: how for kind, how in TEXT_KINDS.items() if kind not in ("overlong", "cut")}
 _PAIRS: Final = RowForm("pairs", ("source", "target"), FINDING_KINDS)
 _GENERATED_PAIRS: Final = _PAIRS.without("ratio", "digits")  # lengths and numbers differ as they should
 _VARIANTS: Final = _PAIRS.without("ambiguous")
 _LABELLED: Final = RowForm("texts", ("text", "label"), TEXT_KINDS, overlong=20_000)
+_NUMBERED: Final = RowForm("texts", ("text", "number"), NUMBERED_TEXT_KINDS, overlong=20_000)
 _TEXTS: Final = RowForm("texts", ("text",), TEXT_KINDS, overlong=20_000)
 _TAGGED: Final = RowForm("sentences", ("text", "label"), _WITHOUT_LENGTHS)  # long sentences are cut between words
 _DOCUMENTS: Final = RowForm("texts", ("text",), _WITHOUT_LENGTHS)  # windows are cut from texts of any length
@@ -74,7 +80,9 @@ _LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings
 
 
 def labels_of_task(recipe: Recipe) -> Labels:
-    """Return how many labels the texts of a recipe have."""
+    """Return which labels the texts of a recipe have, or that they have numbers."""
+    if "number" in recipe.rules.roles[0].needed:
+        return "number"
     if not recipe.rules.labels:
         return None
     if recipe.rules.words:
@@ -97,6 +105,8 @@ def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm
         return _DOCUMENTS
     if labels == "words":
         return _TAGGED
+    if labels == "number":
+        return _NUMBERED
     return _TEXTS if labels is None else _LABELLED
 
 
@@ -126,7 +136,11 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
             for text in read_tagged(corpus, data.folder, form)
         )
     return (
-        Row(_one_line(text.text, text.second), _COMMA.join(text.labels), text.line)
+        Row(
+            _one_line(text.text, text.second),
+            _COMMA.join(text.labels) if labels != "number" else f"{text.number:.17g}",
+            text.line,
+        )
         for text in read_texts(corpus, data.folder, form, labels == "several", labels is not None)
     )
 
