@@ -117,7 +117,10 @@ def count_tokens(recipe: Recipe, prepared: Prepared, names: Sequence[str], sampl
         )
     else:
         vocabularies = tuple(_vocabulary(side, _config(recipe, side), tokenizers[side], uses[side]) for side in sides)
-    dropped = tuple(_dropped(name, store) for name, store in zip(names, prepared.train, strict=True))
+    dropped = tuple(
+        DroppedPairs(name, len(store), *(store.dropped.get(reason, 0) for reason in _REASONS))
+        for name, store in zip(names, prepared.train, strict=True)
+    )
     lengths = _histogram({side: _lengths(prepared.train, side) for side in sides})
     return TokenStatistics(of_sides, vocabularies, lengths, dropped, bool(recipe.train.start_from))
 
@@ -239,11 +242,8 @@ def _lone_bytes(tokenizer: Tokenizer) -> list[int]:
     """Return the ids of single bytes that are not a character: they spell what has no piece."""
     ids = range(tokenizer.markers, tokenizer.size)
     texts = tokenizer.decode_batch([[i] for i in ids])
-    return [i for i, piece, text in zip(ids, tokenizer.pieces(ids), texts, strict=True) if _is_lone_byte(piece, text)]
-
-
-def _is_lone_byte(piece: str, text: str) -> bool:
-    return len(piece) == len("<0xFF>") and text == "\ufffd"  # two bytes are shown as twelve characters
+    pieces = zip(ids, tokenizer.pieces(ids), texts, strict=True)
+    return [i for i, piece, text in pieces if len(piece) == len("<0xFF>") and text == "\ufffd"]  # two bytes are longer
 
 
 def _vocabulary(side: str, config: AnySide, tokenizer: Tokenizer, uses: Counts) -> VocabularyUse:
@@ -261,10 +261,6 @@ def _vocabulary(side: str, config: AnySide, tokenizer: Tokenizer, uses: Counts) 
         learned=len(learned),
         hardly=int((learned < RARE).sum()),
     )
-
-
-def _dropped(name: str, store: TokenStore) -> DroppedPairs:
-    return DroppedPairs(name, len(store), *(store.dropped.get(reason, 0) for reason in _REASONS))
 
 
 def _histogram(lengths: Mapping[str, Counts]) -> Histogram:

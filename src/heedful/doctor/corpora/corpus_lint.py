@@ -9,7 +9,7 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import chain, islice
 from typing import Any, Final
 
@@ -23,7 +23,7 @@ from heedful.data.corpora.pairs import Pair
 from heedful.doctor.corpora.aligned_sides import SideWords, blocks, find_shift
 from heedful.doctor.corpora.rows import Labels, Row, RowForm, form_of, read_rows, split_labels
 from heedful.doctor.corpora.text_faults import WIDTH, excerpt, find_header, find_odd_characters
-from heedful.doctor.findings import Finding, FindingKind, Part, Severity
+from heedful.doctor.findings import Finding, Part, Severity
 
 Hashes = NDArray[np.uint64]
 Lengths = NDArray[np.int32]
@@ -121,7 +121,9 @@ def lint_corpus(
     )  # equal texts with different target languages are different sources
     sightings = [*checker.sightings(), *(_far_off(first_length, second_length) if form.paired else ())]
     for side, lengths in zip(form.sides, (first_length, second_length), strict=False):
-        sightings += _overlong(side, lengths, form.overlong)
+        rows_of_side = np.flatnonzero(lengths > form.overlong)
+        if len(rows_of_side):
+            sightings.append(Sighting("overlong", side, len(rows_of_side), len(lengths), first_rows(rows_of_side)))
     shifted = [] if checker.shift is None else [_shifted(part, corpus, *checker.shift)]
     return LintedCorpus(
         part,
@@ -147,7 +149,8 @@ def make_findings(
     """Turn sightings into findings with file, line numbers and an example, which is read from the corpus again."""
     told = [sighting for sighting in sightings if sighting.count and sighting.kind in linted.form.kinds]
     wanted = {row for sighting in told for row in sighting.rows}
-    quotes = _quoted(linted.corpus, data, labels, wanted)
+    read = islice(read_rows(linted.corpus, data, labels), max(wanted) + 1) if wanted else ()
+    quotes = {number: row for number, row in enumerate(read) if number in wanted}
     findings = (_finding(linted, sighting, quotes) for sighting in told)
     return [finding for finding in findings if finding is not None]
 
@@ -272,12 +275,6 @@ def _measure(chunk: Sequence[Row]) -> tuple[Hashes, Hashes, Lengths, Lengths]:
     return *hashes, *lengths  # type: ignore[return-value]  # two of each
 
 
-def _overlong(side: str, lengths: Lengths, most: int) -> Iterator[Sighting]:
-    rows = np.flatnonzero(lengths > most)
-    if len(rows):
-        yield Sighting("overlong", side, len(rows), len(lengths), first_rows(rows))
-
-
 def _far_off(source: Lengths, target: Lengths) -> Iterator[Sighting]:
     """Find pairs whose length ratio is far from the median of the corpus, which depends on the languages."""
     filled = np.flatnonzero((source > 0) & (target > 0))
@@ -293,16 +290,8 @@ def _far_off(source: Lengths, target: Lengths) -> Iterator[Sighting]:
 # --- reporting ------------------------------------------------------------------------------------------------------
 
 
-def _quoted(corpus: AnyCorpus, data: Data, labels: Labels, rows: set[int]) -> dict[int, Row]:
-    if not rows:
-        return {}
-    read = islice(read_rows(corpus, data, labels), max(rows) + 1)
-    return {number: row for number, row in enumerate(read) if number in rows}
-
-
 def _finding(linted: LintedCorpus, sighting: Sighting, quotes: dict[int, Row]) -> Finding | None:
-    kind = _kind(linted.form, sighting)
-    share = sighting.count / sighting.of
+    kind, share = linted.form.kinds[sighting.kind], sighting.count / sighting.of
     severity = kind.severity(share)
     if severity is None:
         return None
@@ -310,8 +299,9 @@ def _finding(linted: LintedCorpus, sighting: Sighting, quotes: dict[int, Row]) -
         severity,
         sighting.kind,
         linted.part,
-        f"{kind.what}: {sighting.count:,} of {sighting.of:,} ({_percent(share)})",
-        kind.advice,
+        f"{kind.what.format(other=sighting.other)}: {sighting.count:,} of {sighting.of:,} "
+        f"({'under 0.01%' if share < 0.0001 else f'{share:.2%}'})",
+        kind.advice.format(other=sighting.other),
         linted.name,
         _file(linted.corpus, linted.form, sighting.side),
         sighting.count,
@@ -334,15 +324,6 @@ def _shifted(part: Part, corpus: AnyCorpus, line: int, offset: int) -> Finding:
         ", ".join(corpus.files()) or corpus.title,
         lines=(line,),
     )
-
-
-def _percent(share: float) -> str:
-    return "under 0.01%" if share < 0.0001 else f"{share:.2%}"
-
-
-def _kind(form: RowForm, sighting: Sighting) -> FindingKind:
-    kind = form.kinds[sighting.kind]
-    return replace(kind, what=kind.what.format(other=sighting.other), advice=kind.advice.format(other=sighting.other))
 
 
 def _example(form: RowForm, sighting: Sighting, row: Row) -> str:

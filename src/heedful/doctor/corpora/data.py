@@ -56,7 +56,8 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
             except UserError as error:
                 if part != "test":
                     raise
-                found.append(_unreadable(corpus, error))  # training does not need the test set
+                advice = "Training works without it; evaluation does not."
+                found.append(Finding("problem", "unreadable", part, str(error), advice, corpus.title))
     by_part = {part: [read for read in linted if read.part == part] for part, _ in parts}
     sightings = list(_sightings(recipe, linted))
     for read in linted:
@@ -110,8 +111,3 @@ def _find_answer_problems(train: Sequence[LintedCorpus], folder: str, most: int 
                 lines=tuple(asked.line for asked in guessed[:5] if asked.line),
                 example=f"{guessed[0].question} {guessed[0].answers[0]}",
             )
-
-
-def _unreadable(corpus: AnyCorpus, error: UserError) -> Finding:
-    advice = "Training works without it; evaluation does not."
-    return Finding("problem", "unreadable", "test", str(error), advice, corpus=corpus.title)

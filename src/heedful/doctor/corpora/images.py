@@ -6,7 +6,6 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -123,7 +122,10 @@ def _read(part: Part, corpus: AnyCorpus, recipe: Recipe) -> CheckedImages:
     if not isinstance(corpus, ImageFolder):
         return found
     folder = locate(corpus.images, recipe.data.folder).path
-    return replace(found, empty_classes=_empty_classes(folder), loose=_loose_images(folder))
+    classes = sorted(path for path in folder.iterdir() if path.is_dir())
+    empty = (path.name for path in classes if not path.name.startswith(".") and not images_in(path))
+    loose = sorted(path.name for path in folder.iterdir() if is_image_name(path) and path.is_file())
+    return replace(found, empty_classes=tuple(empty), loose=tuple(loose))
 
 
 def _images_of(corpus: AnyCorpus, recipe: Recipe) -> Iterator[LabelledImage]:
@@ -141,15 +143,6 @@ def _joined(part: Part, corpora: Sequence[CheckedImages]) -> WholePart:
     labels = sum((one.labels for one in corpora), Counter[str]())
     numbers = np.concatenate([np.zeros(0), *(one.numbers for one in corpora)])
     return WholePart(part, "image", sum(map(len, corpora)), ", ".join(one.name for one in corpora), "", labels, numbers)
-
-
-def _empty_classes(folder: Path) -> tuple[str, ...]:
-    classes = sorted(path for path in folder.iterdir() if path.is_dir())
-    return tuple(path.name for path in classes if not path.name.startswith(".") and not images_in(path))
-
-
-def _loose_images(folder: Path) -> tuple[str, ...]:
-    return tuple(sorted(path.name for path in folder.iterdir() if is_image_name(path) and path.is_file()))
 
 
 def _decoded(images: Iterable[LabelledImage], channels: Channels, max_pixels: int) -> Iterator[Seen | str]:

@@ -78,7 +78,11 @@ def measure_memory(
     with torch.device("meta"):  # weights can be counted even if they do not fit
         weights = _BYTES * sum(p.numel() for p in build_network(recipe.model, vocabularies).parameters())
     try:
-        activations = _activations(recipe.model, vocabularies, objective, batch, device, precision)
+        with _without_values(recipe.model, device) as (mode, place):
+            model = build_network(recipe.model, vocabularies)
+            set_precision(model, precision)
+            placed = batch.to(place) if mode is None else batch.mapped(mode.from_tensor)
+            activations: int | None = saved_bytes(model, placed, objective)
     except torch.OutOfMemoryError:
         activations = None
     tokens = [int(side.sum()) for side in largest.lengths]
@@ -89,21 +93,6 @@ def measure_memory(
     )
     kept = recipe.train.optimizer.moments + (recipe.train.moving_average is not None)
     return Memory(weights, weights, kept * weights, activations, shape, _available(device))
-
-
-def _activations(
-    config: AnyModel,
-    vocabularies: Vocabularies,
-    objective: Objective[Any],
-    batch: Any,
-    device: torch.device,
-    precision: torch.dtype,
-) -> int:
-    with _fake_mode(config, device) as mode, _device_of_values(config, device) as place:
-        model = build_network(config, vocabularies)
-        set_precision(model, precision)
-        placed = batch.to(place) if mode is None else batch.mapped(mode.from_tensor)
-        return saved_bytes(model, placed, objective)
 
 
 def largest_batch(feed: TrainingFeed[Any]) -> PlannedBatch:
@@ -134,27 +123,18 @@ def _storage(tensor: Tensor) -> int:
 
 
 @contextmanager
-def _fake_mode(config: AnyModel, device: torch.device) -> Iterator[FakeTensorMode | None]:
+def _without_values(config: AnyModel, device: torch.device) -> Iterator[tuple[FakeTensorMode | None, torch.device]]:
     """Use fake tensors if the model allows it: recurrent layers need the values of sentence or word lengths.
 
-    Tensors of the objective stay real: the weights of classes.
+    Tensors of the objective stay real: the weights of classes. BERT's initial values are drawn until they fit, which
+    fake tensors cannot: it is built on a device without values, where operations save a few percent more or less than
+    on a CPU.
     """
-    possible = device.type == "cpu" and isinstance(_encoder(config), TransformerModel | TransformerEncoderTable)
-    possible = possible and not _reads_letters_one_by_one(config)
-    with FakeTensorMode(allow_non_fake_inputs=True) if possible else nullcontext() as mode:
-        yield mode
-
-
-@contextmanager
-def _device_of_values(config: AnyModel, device: torch.device) -> Iterator[torch.device]:
-    """Use a device without values for BERT, whose initial values are drawn until they fit, which fake tensors cannot.
-
-    Operations there save a few percent more or less than on a CPU.
-    """
-    bare = device.type == "cpu" and isinstance(_encoder(config), BertModel) and not _reads_letters_one_by_one(config)
-    place = torch.device("meta") if bare else device
-    with place:
-        yield place
+    encoder, possible = _encoder(config), device.type == "cpu" and not _reads_letters_one_by_one(config)
+    fake = possible and isinstance(encoder, TransformerModel | TransformerEncoderTable)
+    place = torch.device("meta") if possible and isinstance(encoder, BertModel) else device
+    with FakeTensorMode(allow_non_fake_inputs=True) if fake else nullcontext() as mode, place:
+        yield mode, place
 
 
 def _encoder(config: AnyModel) -> object:

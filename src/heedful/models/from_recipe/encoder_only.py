@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar, assert_never
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from heedful.base.label_schemes import allowed_transitions, scheme_of
 from heedful.config.model.attention import AnyPool
@@ -71,14 +71,11 @@ def build_tagger(config: TaggerModel, vocabulary: int, labels: Sequence[str]) ->
     model = WordClassifier(_encoder(table, weight), config.dropout, output, letters=letters, hidden=hidden)
     _initialize(model, table)
     if config.crf:
-        model.chain = LinearChain(len(labels), _allowed(labels))  # it begins with zeros
+        # Which label may follow which, where labels mark spans, depends on their names: it is not a weight.
+        scheme = scheme_of(labels)
+        allowed = None if scheme is None else transition_matrix(allowed_transitions(labels, scheme))
+        model.chain = LinearChain(len(labels), allowed)  # it begins with zeros
     return model
-
-
-def _allowed(labels: Sequence[str]) -> Tensor | None:
-    """Return which label may follow which, where labels mark spans; it depends on their names, so it is no weight."""
-    scheme = scheme_of(labels)
-    return None if scheme is None else transition_matrix(allowed_transitions(labels, scheme))
 
 
 def build_reader(config: ReaderModel, vocabulary: int) -> SpanReader:
@@ -179,15 +176,13 @@ def _initialize(model: nn.Module, encoder: AnyEncoder) -> None:
 
 def build_letters(config: AnyLetters, width: int) -> LetterVectors:
     """Make a reader of letters, whose vectors are added to embeddings of this width, with new weights."""
-    return LetterVectors(_reader(config), config.width, width)
-
-
-def _reader(config: AnyLetters) -> nn.Module:
     embedding = Embedding(make_table(LETTERS, config.embedding), positions=None, dropout=config.dropout)
+    reader: nn.Module
     match config:
         case ConvolutionalLettersTable():
-            return ConvolutionalLetters(embedding, config.width, config.kernel)
+            reader = ConvolutionalLetters(embedding, config.width, config.kernel)
         case RecurrentLettersTable():
-            return RecurrentLetters(embedding, letters_stack(config))
+            reader = RecurrentLetters(embedding, letters_stack(config))
         case _:
             assert_never(config)
+    return LetterVectors(reader, config.width, width)

@@ -98,7 +98,10 @@ def image_encoder(config: AnyImageEncoder) -> ImageEncoder:
     """Make the encoder of images."""
     match config:
         case ImageTransformerTable():
-            return ImageEncoder(_embedding(config), encoder_blocks(config), final_norm(config))
+            dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
+            token = nn.Parameter(torch.zeros(1, config.width)) if config.class_token else None
+            embedding = ImageEmbedding(_stem(config), _positions(config), token, dropout)
+            return ImageEncoder(embedding, encoder_blocks(config), final_norm(config))
         case ImageConvolutionsTable():
             widths = [max(1, config.width >> stage) for stage in reversed(range(config.stages))]
             stem = Convolutions(config.channels, widths, config.depth)
@@ -106,12 +109,6 @@ def image_encoder(config: AnyImageEncoder) -> ImageEncoder:
             return ImageEncoder(ImageEmbedding(stem, positions, None, config.dropout), [], nn.Identity())
         case _:
             assert_never(config)
-
-
-def _embedding(config: ImageTransformerTable) -> ImageEmbedding:
-    dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
-    token = nn.Parameter(torch.zeros(1, config.width)) if config.class_token else None
-    return ImageEmbedding(_stem(config), _positions(config), token, dropout)
 
 
 def _stem(config: ImageTransformerTable) -> nn.Module:

@@ -32,7 +32,20 @@ def build_language_model(config: LanguageModelTable, vocabulary: int) -> Languag
 def language_decoder(config: LanguageModelTable, weight: nn.Parameter) -> nn.Module:
     """Make a decoder without memory whose embedding has this matrix."""
     table, vocabulary = config.decoder, len(weight)
-    decoder = _decoder(table, weight, weight if config.tie else make_table(vocabulary, table.output_width))
+    output = weight if config.tie else make_table(vocabulary, table.output_width)
+    decoder: nn.Module
+    match table:
+        case TransformerDecoderTable():
+            decoder = transformer_decoder(table, weight, output, None)
+        case RecurrentDecoderTable():
+            decoder = recurrent_language_model(table, weight, output)
+        case ConvolutionalDecoderTable():
+            embedding = Embedding(weight, None, table.dropout, scaled=False, dropout_words=table.dropout_words)
+            sizes = table.width, table.kernel, table.activation, table.dropout
+            blocks = [ConvolutionBlock(*sizes) for _ in range(table.layers)]
+            decoder = ConvolutionalLanguageModel(embedding, blocks, Output(output), table.dropout)
+        case _:
+            assert_never(table)
     if config.output_bias:
         cast(Decoder, decoder).output.bias = nn.Parameter(torch.zeros(vocabulary))
     return decoder
@@ -51,27 +64,3 @@ def init_language(model: nn.Module, config: LanguageModelTable) -> None:
             init_xavier(model)
         case _:
             assert_never(config.decoder)
-
-
-def _decoder(
-    table: TransformerDecoderTable | RecurrentDecoderTable | ConvolutionalDecoderTable,
-    weight: nn.Parameter,
-    output: nn.Parameter,
-) -> nn.Module:
-    match table:
-        case TransformerDecoderTable():
-            return transformer_decoder(table, weight, output, None)
-        case RecurrentDecoderTable():
-            return recurrent_language_model(table, weight, output)
-        case ConvolutionalDecoderTable():
-            return _convolutional(table, weight, output)
-        case _:
-            assert_never(table)
-
-
-def _convolutional(
-    table: ConvolutionalDecoderTable, weight: nn.Parameter, output: nn.Parameter
-) -> ConvolutionalLanguageModel:
-    embedding = Embedding(weight, None, table.dropout, scaled=False, dropout_words=table.dropout_words)
-    blocks = [ConvolutionBlock(table.width, table.kernel, table.activation, table.dropout) for _ in range(table.layers)]
-    return ConvolutionalLanguageModel(embedding, blocks, Output(output), table.dropout)

@@ -89,7 +89,14 @@ def build_model(config: PairModel, source_size: int, target_size: int, ends: Wor
     target = source if config.tie == "all" else make_table(target_size, second.embedding_width)
     output = make_table(target_size, second.width) if config.tie == "none" else target
     ends = ends or (torch.ones(source_size, dtype=torch.bool), torch.ones(target_size, dtype=torch.bool))
-    encoder = _encoder(first, source, ends[0])
+    encoder: nn.Module
+    match first:
+        case TransformerModel():
+            encoder = transformer_encoder(first, source, ends_V=ends[0] if first.word_positions else None)
+        case RecurrentModel():
+            encoder = recurrent_encoder(first, source)
+        case _:
+            assert_never(first)
     model = EncoderDecoder(encoder, _decoder(second, target, output, first.memory_width, ends[1]))
     init_xavier(model)
     scale_initial_weights(model)
@@ -110,16 +117,6 @@ def build_captioner(config: CaptionerModel, vocabulary: Tokenizer) -> ImageCapti
     model = ImageCaptioner(encoder, decoder)
     scale_initial_weights(model)
     return model
-
-
-def _encoder(config: TransformerModel | RecurrentModel, weight: nn.Parameter, ends_V: Bool[Tensor, "V"]) -> nn.Module:
-    match config:
-        case TransformerModel():
-            return transformer_encoder(config, weight, ends_V=ends_V if config.word_positions else None)
-        case RecurrentModel():
-            return recurrent_encoder(config, weight)
-        case _:
-            assert_never(config)
 
 
 def _decoder(

@@ -191,18 +191,14 @@ def _bridge(config: RecurrentModel, input_width: int) -> Bridge:
 
 def _attention(config: RecurrentModel, memory_width: int) -> RecurrentAttention:
     alignment = build_alignment(config, config.aligned_by, config.width, memory_width)
-    return RecurrentAttention(
-        alignment, build_distribution(config, memory_width), _view(config), build_distance(config)
-    )
-
-
-def _view(config: RecurrentModel) -> GlobalView | MonotoneView | PredictedView:
+    view: GlobalView | MonotoneView | PredictedView
     match config.window:
         case "global":
-            return GlobalView()
+            view = GlobalView()
         case "monotone":
-            return MonotoneView(config.half_width)
+            view = MonotoneView(config.half_width)
         case "predicted":
-            return PredictedView(config.width, config.half_width)
+            view = PredictedView(config.width, config.half_width)
         case _:
             assert_never(config.window)
+    return RecurrentAttention(alignment, build_distribution(config, memory_width), view, build_distance(config))
