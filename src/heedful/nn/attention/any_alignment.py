@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.alignments.distributions import softmax
 from heedful.nn.alignments.random_features import Kernel, causal_linear_attention, linear_attention
-from heedful.nn.attention.backends import PackedHeads
+from heedful.nn.attention.backends import PackedHeads, PaddedHeads
 from heedful.nn.attention.explicit import attend, position_shares
 from heedful.nn.attention.multi_head import CrossAttention, Projections, SelfAttention
 from heedful.nn.attention.relative_positions import PositionScheme
@@ -43,43 +43,26 @@ class HeadAttention(nn.Module):
 
     def forward(
         self,
-        q_BHQD: Float[Tensor, "B H Q D"],
-        k_BHLD: Float[Tensor, "B H L D"],
-        v_BHLU: Float[Tensor, "B H L U"],
-        keep_BL: Bool[Tensor, "B L"] | None,
+        heads: PaddedHeads,
         positions: PositionScheme = _NO_POSITIONS,
         causal: bool = False,
         dropout: float = 0.0,
     ) -> Float[Tensor, "B H Q U"]:
         """Return what the queries read. With a position scheme, they are at the last Q of the L positions."""
-        bias_BHQL = positions.bias(q_BHQD, k_BHLD.shape[2])
-        y_BHQU, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLU, keep_BL, bias_BHQL, causal, dropout)
+        y_BHQU, weights_BHQC = self._read(heads, positions, causal, dropout)
         return positions.read(y_BHQU, weights_BHQC)
 
     def factors(
-        self,
-        q_BHQD: Float[Tensor, "B H Q D"],
-        k_BHLD: Float[Tensor, "B H L D"],
-        v_BHLU: Float[Tensor, "B H L U"],
-        keep_BL: Bool[Tensor, "B L"] | None,
-        positions: PositionScheme = _NO_POSITIONS,
-        causal: bool = False,
+        self, heads: PaddedHeads, positions: PositionScheme = _NO_POSITIONS, causal: bool = False
     ) -> Float[Tensor, "B H Q L"]:
         """Return the factor of the value at each position in what the queries read."""
-        bias_BHQL = positions.bias(q_BHQD, k_BHLD.shape[2])
-        _, weights_BHQC = self._read(q_BHQD, k_BHLD, v_BHLU, keep_BL, bias_BHQL, causal)
-        return self.alignment.position_weights(weights_BHQC, k_BHLD.shape[2])
+        _, weights_BHQC = self._read(heads, positions, causal)
+        return self.alignment.position_weights(weights_BHQC, heads.k_BHLD.shape[2])
 
     def _read(
-        self,
-        q_BHQD: Float[Tensor, "B H Q D"],
-        k_BHLD: Float[Tensor, "B H L D"],
-        v_BHLU: Float[Tensor, "B H L U"],
-        keep_BL: Bool[Tensor, "B L"] | None,
-        bias_BHQL: Float[Tensor, "#B H Q L"] | None = None,
-        causal: bool = False,
-        dropout: float = 0.0,
+        self, heads: PaddedHeads, positions: PositionScheme, causal: bool, dropout: float = 0.0
     ) -> tuple[Float[Tensor, "B H Q U"], Float[Tensor, "B H Q C"]]:
+        q_BHQD, k_BHLD, v_BHLU, keep_BL = heads
         candidates = self.alignment.prepare(k_BHLD, v_BHLU, keep_BL)
         distance_BHQC = None
         if self.distance is not None:
@@ -91,7 +74,7 @@ class HeadAttention(nn.Module):
             q_BHQD,
             candidates,
             causal,
-            bias_BHQC=bias_BHQL,
+            bias_BHQC=positions.bias(q_BHQD, k_BHLD.shape[2]),
             distance_BHQC=distance_BHQC,
             dropout=dropout,
         )
@@ -110,17 +93,15 @@ class LinearHeadAttention(HeadAttention):
 
     def forward(
         self,
-        q_BHQD: Float[Tensor, "B H Q D"],
-        k_BHLD: Float[Tensor, "B H L D"],
-        v_BHLU: Float[Tensor, "B H L U"],
-        keep_BL: Bool[Tensor, "B L"] | None,
+        heads: PaddedHeads,
         positions: PositionScheme = _NO_POSITIONS,
         causal: bool = False,
         dropout: float = 0.0,
     ) -> Float[Tensor, "B H Q U"]:
         """Return what the queries read. Positions can only be encoded in queries and keys."""
         if dropout:
-            return super().forward(q_BHQD, k_BHLD, v_BHLU, keep_BL, positions, causal, dropout)
+            return super().forward(heads, positions, causal, dropout)
+        q_BHQD, k_BHLD, v_BHLU, keep_BL = heads
         attend_linearly = causal_linear_attention if causal else linear_attention
         return attend_linearly(
             self.alignment.query_features(q_BHQD), self.alignment.key_features(k_BHLD, keep_BL), v_BHLU, keep_BL
@@ -150,20 +131,14 @@ class AlignedSelfAttention(SelfAttention):
 
     def _attend(self, heads: PackedHeads) -> Float[Tensor, "N H U"]:
         dropout = self.dropout if self.training else 0.0
-        y_BHLU = self.reading(*_pad_heads(heads), self.positions, self.causal, dropout)
+        y_BHLU = self.reading(_pad_heads(heads), self.positions, self.causal, dropout)
         return unpad(y_BHLU.transpose(1, 2), heads.queries)
 
     def _weights(self, heads: PackedHeads) -> Float[Tensor, "B H L L"]:
-        return self.reading.factors(*_pad_heads(heads), self.positions, self.causal)
+        return self.reading.factors(_pad_heads(heads), self.positions, self.causal)
 
-    def _attend_past(
-        self,
-        q_BHKD: Float[Tensor, "B H K D"],
-        keys_BHSD: Float[Tensor, "B H S D"],
-        values_BHSU: Float[Tensor, "B H S U"],
-        keep: Bool[Tensor, "B 1 K S"] | None,
-        starts_B: Int[Tensor, "B"] | None,
-    ) -> Float[Tensor, "B H K U"]:
+    def _attend_past(self, heads: PaddedHeads, starts_B: Int[Tensor, "B"] | None) -> Float[Tensor, "B H K U"]:
+        q_BHKD, keys_BHSD, values_BHSU, keep = heads
         sentences, _, beams, _ = q_BHKD.shape
         q_RH1D = q_BHKD.transpose(1, 2).flatten(0, 1).unsqueeze(2)
         keys_RHTD, values_RHTU = (
@@ -175,7 +150,7 @@ class AlignedSelfAttention(SelfAttention):
                 raise ValueError("an alignment by place counts from the start: its prompts must have one length")
             there_BT = torch.arange(keys_RHTD.shape[2], device=starts_B.device) >= starts_B.unsqueeze(1)
             keep_RT = there_BT.repeat_interleave(beams, dim=0)
-        y_RH1U = self.reading(q_RH1D, keys_RHTD, values_RHTU, keep_RT, self.positions)
+        y_RH1U = self.reading(PaddedHeads(q_RH1D, keys_RHTD, values_RHTU, keep_RT), self.positions)
         return y_RH1U.squeeze(2).unflatten(0, (sentences, beams)).transpose(1, 2)
 
 
@@ -216,34 +191,28 @@ class AlignedCrossAttention(CrossAttention):
         """
         keys, values = self.shape.narrowed(memory_2BHLC)
         keep_BL = _drop_mask_axes(keep)
-        factors_BHKL = self.reading.factors(self._queries(x_RE, keys), keys, values, keep_BL)
+        factors_BHKL = self.reading.factors(PaddedHeads(self._queries(x_RE, keys), keys, values, keep_BL))
         return position_shares(factors_BHKL, keep_BL).flatten(0, 1)
 
     def _attend(self, heads: PackedHeads) -> Float[Tensor, "N H U"]:
-        y_BHQU = self.reading(*_pad_heads(heads), dropout=self.dropout if self.training else 0.0)
+        y_BHQU = self.reading(_pad_heads(heads), dropout=self.dropout if self.training else 0.0)
         return unpad(y_BHQU.transpose(1, 2), heads.queries)
 
     def _weights(self, heads: PackedHeads) -> Float[Tensor, "B H Lq Lk"]:
-        return self.reading.factors(*_pad_heads(heads))
+        return self.reading.factors(_pad_heads(heads))
 
-    def _attend_memory(
-        self,
-        q_BHKD: Float[Tensor, "B H K D"],
-        keys_BHLD: Float[Tensor, "B H L D"],
-        values_BHLU: Float[Tensor, "B H L U"],
-        keep: Bool[Tensor, "B 1 1 L"] | None,
-    ) -> Float[Tensor, "B H K U"]:
-        y_BHKU: Tensor = self.reading(q_BHKD, keys_BHLD, values_BHLU, _drop_mask_axes(keep))
+    def _attend_memory(self, heads: PaddedHeads) -> Float[Tensor, "B H K U"]:
+        y_BHKU: Tensor = self.reading(heads._replace(keep=_drop_mask_axes(heads.keep)))
         return y_BHKU
 
 
-def _pad_heads(heads: PackedHeads) -> tuple[Tensor, Tensor, Tensor, Bool[Tensor, "B L"] | None]:
-    """Return queries, keys and values as [B, H, L, D], and which keys are tokens; None if all are."""
+def _pad_heads(heads: PackedHeads) -> PaddedHeads:
+    """Pad queries, keys and values; all tokens of a sentence are visible."""
     q_NHD, k_MHD, v_MHU, queries, keys = heads
     q_BHQD, k_BHLD, v_BHLU = (
         pad(x, layout).transpose(1, 2) for x, layout in ((q_NHD, queries), (k_MHD, keys), (v_MHU, keys))
     )
-    return q_BHQD, k_BHLD, v_BHLU, None if keys.even else keys.keep
+    return PaddedHeads(q_BHQD, k_BHLD, v_BHLU, None if keys.even else keys.keep)
 
 
 def _drop_mask_axes(keep: Bool[Tensor, "B 1 1 L"] | None) -> Bool[Tensor, "B L"] | None:

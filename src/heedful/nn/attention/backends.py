@@ -38,6 +38,15 @@ class PackedHeads(NamedTuple):
     keys: Layout  # the same object where sentences attend to themselves
 
 
+class PaddedHeads(NamedTuple):
+    """The queries, keys and values of padded sentences."""
+
+    q_BHQD: Float[Tensor, "B H Q D"]
+    k_BHLD: Float[Tensor, "B H L D"]
+    v_BHLU: Float[Tensor, "B H L U"]
+    keep: Bool[Tensor, "*seen"] | None  # keys that can be seen, None if all can: of a sentence, or of each query
+
+
 Bias = Float[Tensor, "#B H Lq Lk"] | None
 
 

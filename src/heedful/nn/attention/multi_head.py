@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout
-from heedful.nn.attention.backends import Backend, PackedHeads, attention_weights, automatic, explicit
+from heedful.nn.attention.backends import Backend, PackedHeads, PaddedHeads, attention_weights, automatic, explicit
 from heedful.nn.attention.heads import Heads, narrow
 from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.attention.restricted import Restricted
@@ -116,7 +116,7 @@ class SelfAttention(nn.Module):
         if self.radius is not None:  # what is further away costs nothing
             near = slice(-(self.radius + 1) * beams, None)
             keys, values, keep = keys[:, :, near], values[:, :, near], None if keep is None else keep[..., near]
-        y_BHKU = self._attend_past(q_BHKD, keys, values, keep, starts_B)
+        y_BHKU = self._attend_past(PaddedHeads(q_BHKD, keys, values, keep), starts_B)
         return self.output(y_BHKU.transpose(1, 2).flatten(2).flatten(0, 1))
 
     def step_slots(
@@ -150,15 +150,8 @@ class SelfAttention(nn.Module):
         bias_BHLL = self.positions.bias(pad(q_NHD, layout).transpose(1, 2), layout.bound)
         return attention_weights(q_NHD, k_NHD, layout, layout, self.causal, bias_BHLL)
 
-    def _attend_past(
-        self,
-        q_BHKD: Float[Tensor, "B H K D"],
-        keys_BHSD: Float[Tensor, "B H S D"],
-        values_BHSU: Float[Tensor, "B H S U"],
-        keep: Bool[Tensor, "B 1 K S"] | None,
-        starts_B: Int[Tensor, "B"] | None,
-    ) -> Float[Tensor, "B H K U"]:
-        return self.positions.attend_past(q_BHKD, keys_BHSD, values_BHSU, keep)
+    def _attend_past(self, heads: PaddedHeads, starts_B: Int[Tensor, "B"] | None) -> Float[Tensor, "B H K U"]:
+        return self.positions.attend_past(heads)
 
 
 class CrossAttention(nn.Module):
@@ -212,7 +205,7 @@ class CrossAttention(nn.Module):
     ) -> Float[Tensor, "R E"]:
         """Attend from one new token per row. The K rows of a sentence are K queries over one copy of its memory."""
         keys, values = self.shape.narrowed(memory_2BHLC)
-        y_BHKU = self._attend_memory(self._queries(x_RE, keys), keys, values, keep)
+        y_BHKU = self._attend_memory(PaddedHeads(self._queries(x_RE, keys), keys, values, keep))
         return self.output(y_BHKU.transpose(1, 2).flatten(2).flatten(0, 1))
 
     def step_slots(
@@ -256,11 +249,5 @@ class CrossAttention(nn.Module):
     def _weights(self, heads: PackedHeads) -> Float[Tensor, "B H Lq Lk"]:
         return attention_weights(heads.q_NHD, heads.k_MHD, heads.queries, heads.keys, causal=False)
 
-    def _attend_memory(
-        self,
-        q_BHKD: Float[Tensor, "B H K D"],
-        keys_BHLD: Float[Tensor, "B H L D"],
-        values_BHLU: Float[Tensor, "B H L U"],
-        keep: Bool[Tensor, "B 1 1 L"] | None,
-    ) -> Float[Tensor, "B H K U"]:
-        return F.scaled_dot_product_attention(q_BHKD, keys_BHLD, values_BHLU, attn_mask=keep)
+    def _attend_memory(self, heads: PaddedHeads) -> Float[Tensor, "B H K U"]:
+        return F.scaled_dot_product_attention(*heads)

@@ -15,10 +15,10 @@ from typing import ClassVar, Final, Protocol
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Complex, Float, Int
+from jaxtyping import Complex, Float, Int
 from torch import Tensor, nn
 
-from heedful.nn.attention.backends import Backend, PackedHeads, attention_weights, masked_bias
+from heedful.nn.attention.backends import Backend, PackedHeads, PaddedHeads, attention_weights, masked_bias
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.padding import pad, unpad
 
@@ -44,15 +44,9 @@ class PositionScheme(nn.Module):
         """Attend over whole sentences with encoded queries and keys."""
         return backend(heads, causal, dropout)
 
-    def attend_past(
-        self,
-        q_BHKD: Float[Tensor, "B H K D"],
-        k_BHSD: Float[Tensor, "B H S D"],
-        v_BHSU: Float[Tensor, "B H S U"],
-        keep: Bool[Tensor, "B 1 K S"] | None,
-    ) -> Float[Tensor, "B H K U"]:
+    def attend_past(self, heads: PaddedHeads) -> Float[Tensor, "B H K U"]:
         """Attend from the last cached position over all of them, with K entries per position."""
-        return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSU, attn_mask=keep)
+        return F.scaled_dot_product_attention(*heads)
 
     def bias(self, q_BHQD: Float[Tensor, "B H Q D"], places: int) -> Float[Tensor, "#B H Q {places}"] | None:
         """Return what is added to the scores of queries at the last Q of `places` positions, or None."""
@@ -111,14 +105,9 @@ class LinearBias(PositionScheme):
         bias_1HLL = self._bias(_distances(heads.queries.bound, heads.queries.bound, heads.q_NHD.device))
         return backend(heads, causal, dropout, bias_1HLL)
 
-    def attend_past(
-        self,
-        q_BHKD: Float[Tensor, "B H K D"],
-        k_BHSD: Float[Tensor, "B H S D"],
-        v_BHSU: Float[Tensor, "B H S U"],
-        keep: Bool[Tensor, "B 1 K S"] | None,
-    ) -> Float[Tensor, "B H K U"]:
+    def attend_past(self, heads: PaddedHeads) -> Float[Tensor, "B H K U"]:
         """Attend with the bias of every cache entry."""
+        q_BHKD, k_BHSD, v_BHSU, keep = heads
         bias_1H1S = self._bias(_distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)).to(q_BHKD.dtype)
         return F.scaled_dot_product_attention(q_BHKD, k_BHSD, v_BHSU, attn_mask=masked_bias(bias_1H1S, keep))
 
@@ -155,14 +144,9 @@ class RelativeVectors(PositionScheme):
         weights_BHLL = F.dropout(attention_weights(q_NHD, k_NHD, layout, layout, causal, bias_BHLL), dropout)
         return unpad(self.read(weights_BHLL @ v_BHLU, weights_BHLL).transpose(1, 2), layout)
 
-    def attend_past(
-        self,
-        q_BHKD: Float[Tensor, "B H K D"],
-        k_BHSD: Float[Tensor, "B H S D"],
-        v_BHSU: Float[Tensor, "B H S U"],
-        keep: Bool[Tensor, "B 1 K S"] | None,
-    ) -> Float[Tensor, "B H K U"]:
+    def attend_past(self, heads: PaddedHeads) -> Float[Tensor, "B H K U"]:
         """Attend from one position, relative to which every cache entry has one vector."""
+        q_BHKD, k_BHSD, v_BHSU, keep = heads
         distances_1S = _distances_back(k_BHSD.shape[2], q_BHKD.shape[2], q_BHKD.device)
         scores_BHKS = q_BHKD @ k_BHSD.transpose(2, 3) / math.sqrt(q_BHKD.shape[-1])
         scores_BHKS = scores_BHKS + self._scores(q_BHKD, distances_1S)
