@@ -1,14 +1,13 @@
 """Checks across the tables of a recipe that hold for every task; `rules` has those of each task."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from heedful.base.errors import alternatives, nearest
 from heedful.config.corpora.containers import SPLITS
 from heedful.config.model.any import check_size
 from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
-from heedful.config.model.pooled import ClassifierModel
+from heedful.config.model.pooled import TextModel
 from heedful.config.section import Section
 from heedful.config.tables import Tables, model_of
 from heedful.config.task_rules import TaskRules
@@ -113,9 +112,6 @@ def _check_metric(recipe: Tables, rules: TaskRules) -> None:
     raise ValueError(f'`train.validation.metric` is "{metric}", which is not a metric: {meant}')
 
 
-_READ_WHOLE: Final = ("translate", "parse", "classify")  # tasks whose batches are whole texts
-
-
 def carries_state(recipe: Tables) -> bool:
     """Whether a model carries its state over all texts of a corpus: a recurrent one with open borders."""
     decoder = model_of(recipe, LanguageModelTable).decoder
@@ -172,15 +168,15 @@ def _check_bpe_dropout(recipe: Tables, rules: TaskRules) -> None:
             f'`train.bpe_dropout` leaves out merges, which `tokenizer.kind = "{tokenizer.kind}"` does not have: use '
             '"bpe" or "byte_bpe", or leave it out'
         )
-    if isinstance(recipe.model, ClassifierModel) and recipe.model.nested:
+    if isinstance(recipe.model, TextModel) and recipe.model.nested:
         raise ValueError(
-            "`train.bpe_dropout` cuts whole texts anew in every epoch, but a hierarchical classifier reads sentences "
-            "that are prepared once: leave it out"
+            f"`train.bpe_dropout` cuts whole texts anew in every epoch, but a hierarchical {recipe.model.family} reads "
+            "sentences that are prepared once: leave it out"
         )
-    if rules.name not in _READ_WHOLE:
+    if not rules.whole_texts:
         raise ValueError(
-            f"`train.bpe_dropout` applies to translators, parsers and classifiers of texts, not to {rules.learner}: "
-            "leave it out"
+            "`train.bpe_dropout` applies to translators, parsers, classifiers and regressors of texts, not to "
+            f"{rules.learner}: leave it out"
         )
 
 

@@ -32,6 +32,7 @@ class TaskRules:
     more_sides: tuple[str, ...] = ()  # what a row of a batch has besides a text of each vocabulary: patches
     own_tokenizers: bool = True  # whether tokenizers of the caller's program can be used
     network_parts: tuple[str, ...] = ()  # attributes that a network of the caller's program must have
+    whole_texts: bool = False  # whether its batches are whole texts, which BPE-dropout can cut anew
     running: bool = False  # whether it reads running text in windows, line breaks included
     scored: Literal["texts", "pairs"] | None = None  # what its models score and are compared by; None: neither
     compared_by: tuple[str, ...] = ()  # metrics of comparisons, besides those of pairs; the first two are the default

@@ -62,6 +62,7 @@ CLASSIFY: Final = TaskRules(
     roles=(Roles(("text", "label"), optional=("second",), besides=("number",)),),
     needs="a classifier learns from texts with labels: give `text` and `label`",
     vocabularies=("text",),
+    whole_texts=True,
     compared_by=compared_metrics(METRICS),
     scores=score_names(METRICS),
     labels=True,

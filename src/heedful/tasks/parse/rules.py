@@ -60,6 +60,7 @@ PARSE: Final = TaskRules(
     roles=(Roles(("tree",)),),
     needs='a parser learns from trees: give `trees`, a file such as "train.trees"',
     vocabularies=("source", "target"),
+    whole_texts=True,
     network_parts=("encoder", "decoder", "output", "next_token_states"),
     compared_by=compared_metrics(METRICS),
     own_tokenizers=False,  # brackets are whole pieces

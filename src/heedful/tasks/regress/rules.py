@@ -42,6 +42,7 @@ REGRESS: Final = TaskRules(
     roles=(Roles(("text", "number"), optional=("second",), besides=("label",)),),
     needs="a regressor learns from texts with numbers: give `text` and `number`",
     vocabularies=("text",),
+    whole_texts=True,
     compared_by=compared_metrics(METRICS),
     scores=score_names(METRICS),
     own_keys=("data.cut",),

@@ -42,7 +42,8 @@ def test_bpe_dropout_needs_merges_and_texts_that_are_read_whole() -> None:
         ("tagger", LABELLED, "a tagger"),
     ):
         assert complaint(family, corpus, rest=dropout) == (
-            f"`train.bpe_dropout` applies to translators, parsers and classifiers of texts, not to {who}: leave it out."
+            "`train.bpe_dropout` applies to translators, parsers, classifiers and regressors of texts, not to "
+            f"{who}: leave it out."
         )
     assert complaint("classifier", LABELLED, model='encoder = { family = "hierarchical" }', rest=dropout) == (
         "`train.bpe_dropout` cuts whole texts anew in every epoch, but a hierarchical classifier reads sentences that "
