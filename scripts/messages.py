@@ -92,7 +92,8 @@ def written(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def matched(text: str) -> str:
-    """Return what a regular expression matches: without its escapes and anchors, with `{}` for its open parts."""
+    """Return what a text or regular expression matches: no escapes and anchors, `{}` for `...` and other open parts."""
+    text = re.sub(r'(?<!")\.\.\.(?!")', HOLE, text)
     text = re.sub(r"(?<!\\)\.[*+]\??|\\[dwS][*+]?|(?<!\\)\[[^\]]*\][*+]", HOLE, text)
     return re.sub(r"\\([^\w\s])", r"\1", text.removeprefix("^").removesuffix("$"))
 
@@ -247,34 +248,34 @@ def unpack(revision: str, folder: Path) -> None:
         archive.extractall(folder, filter="data")
 
 
-def lost(before: Sequence[Text], now: Sequence[Text]) -> list[Text]:
-    """Return a text of each kind that was asserted and is part of none that is asserted now."""
-    everything = "\n".join(text.text for text in now)
-    gone = {text.text: text for text in before if text.text not in everything}
+def lost(before: Asserted, now: Asserted, raised: Sequence[Text]) -> list[Text]:
+    """Return the texts that were asserted and are not now: neither as such, nor as a message that has a test now."""
+    tested = {message for message, places in now.places(raised).items() if places}
+    kept = {text for message, places in before.places(raised).items() if message in tested for text in places}
+    everything = "\n".join(text.text for text in now.texts)
+    gone = {text.text: text for text in before.texts if text not in kept and text.text not in everything}
     return sorted(
         text
         for text in gone.values()
-        if HOLE not in text.text
-        or not re.search(".*".join(re.escape(part) for part in text.text.split(HOLE)), everything)
+        if HOLE not in text.text or not re.search(".*".join(map(re.escape, text.text.split(HOLE))), everything)
     )
 
 
-def print_lost(revision: str, now: Asserted) -> None:
+def print_lost(revision: str) -> None:
     """Print what a revision asserted and the tree does not, each with the nearest new text, and the counts of both."""
+    now, raised = Asserted(ROOT), messages(ROOT)
     with TemporaryDirectory() as folder:
         unpack(revision, Path(folder))
-        then, raised = Asserted(Path(folder)), messages(Path(folder))
-        places = then.places(raised)
-    gone = lost(then.texts, now.texts)
+        then, raised_then = Asserted(Path(folder)), messages(Path(folder))
+    gone = lost(then, now, raised)
     known = {text.text for text in then.texts}
     new = sorted({text.text for text in now.texts if text.text not in known})
     for text in gone:
         print(f"- {text.where}: {text.text}")
         print("".join(f"+ {near}\n" for near in get_close_matches(text.text, new, n=1, cutoff=0.5)))
-    print(f"{revision}: {len(known):,} texts asserted; {_covered(places)}.")
-    today = messages(ROOT)
-    print(f"now: {len({text.text for text in now.texts}):,} texts asserted; {_covered(now.places(today))}.")
-    print(f"{len(gone):,} texts are not asserted any more; the nearest new text follows each.")
+    print(f"{revision}: {_covered(then.places(raised_then))}.")
+    print(f"now: {_covered(now.places(raised))}.")
+    print(f"{len(gone):,} texts of {revision} are not asserted any more; the nearest new text follows each.")
 
 
 def _covered(places: Mapping[Text, Sequence[Text]]) -> str:
@@ -299,7 +300,7 @@ def main() -> None:
             print("\n".join(f"{text.where}: {text.text}" for text in group), end="\n\n")
         print(f"{len(groups):,} messages are asserted in more than one place.")
     elif arguments.against:
-        print_lost(arguments.against, Asserted(ROOT))
+        print_lost(arguments.against)
     elif arguments.asserted:
         print("\n".join(sorted({text.text for text in Asserted(ROOT).texts})))
     else:

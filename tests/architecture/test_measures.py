@@ -55,5 +55,6 @@ def test_messages_are_found_with_the_tests_that_assert_them(tmp_path: Path) -> N
     assert [[place.where for place in places[message]] for message in raised] == [["tests/test_a.py:3"], [], []]
     (found,) = asserted.texts
     assert found.text == "x has 2 sizes, but must have none: leave {} out."
-    assert lost([found], [found]) == []
-    assert lost([found], raised) == [found]
+    assert lost(asserted, asserted, raised) == []
+    (tmp_path / "tests/test_a.py").write_text("")
+    assert lost(asserted, Asserted(tmp_path), raised) == [found]
