@@ -16,20 +16,20 @@ from heedful.base.errors import UserError
 
 
 class like(str):  # noqa: N801 - it is used like pytest.approx
-    """A text that equals every text in which `...` is replaced by other text, of any length."""
+    """A text that equals every text in which `...` is replaced by other text of one line."""
 
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
         pattern = ".*".join(re.escape(part) for part in self.split("..."))
-        return isinstance(other, str) and re.fullmatch(pattern, other, re.DOTALL) is not None
+        return isinstance(other, str) and re.fullmatch(pattern, other) is not None
 
     __hash__ = str.__hash__
 
 
 @contextmanager
 def refuses(message: str, error: type[Exception] = UserError) -> Iterator[None]:
-    """Expect an error with this message; `...` in it is any text."""
+    """Expect an error with this message; `...` in it is any text of one line."""
     with pytest.raises(error) as caught:
         yield
     assert str(caught.value) == like(message)

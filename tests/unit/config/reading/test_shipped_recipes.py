@@ -4,8 +4,8 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading import shipped_recipes as recipes
 from heedful.config.reading.load import load_recipe
@@ -49,9 +49,8 @@ def test_the_base_transformer_is_as_published() -> None:
 
 
 def test_an_unknown_shipped_recipe_gets_the_nearest_name() -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses("`transformer-base-wmt` is not a shipped recipe. Did you mean `transformer-base-wmt14`?"):
         shipped_recipe("transformer-base-wmt")
-    assert str(caught.value) == "`transformer-base-wmt` is not a shipped recipe. Did you mean `transformer-base-wmt14`?"
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,10 @@
 """Rules for recipes of captioners: what is refused, and in which words."""
 
-import re
 from typing import Any
 
 import pytest
 from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
 
@@ -138,7 +136,7 @@ REWARDED = '`choice = "reinforce"` rewards patches in the recurrent decoder of a
 )
 def test_only_recurrent_decoders_of_captioners_learn_by_reward(model: dict[str, Any]) -> None:
     train = {"builtin": "scenes"} if model["family"] == "captioner" else {"source": "a", "target": "b"}
-    with pytest.raises(UserError, match=re.escape(REWARDED)):
+    with refuses(f"...{REWARDED}..."):
         recipe_from_json({"data": {"train": [train]}, "model": model}, "it")
 
 
@@ -147,12 +145,12 @@ def test_two_passes_over_drawn_patches_are_refused(key: str, value: object) -> N
     table = {"family": "captioner", "decoder": {**RECURRENT, "choice": "reinforce"}}
     values = {"data": {"train": [{"builtin": "scenes"}]}, "model": table, "train": {key: value}}
     why = f'`train.{key}` compares two passes, but `model.decoder.choice = "reinforce"` draws other patches in each'
-    with pytest.raises(UserError, match=re.escape(why)):
+    with refuses(f"...{why}..."):
         recipe_from_json(values, "it")
 
 
 def test_mixtures_of_images_are_refused() -> None:
     table = {"family": "captioner", "decoder": RECURRENT}
     values = {"data": {"train": [{"builtin": "scenes"}]}, "model": table, "train": {"augmentation": {"mixup": 0.2}}}
-    with pytest.raises(UserError, match=r"`train\.augmentation\.mixup` mixes classes, which captions are not: leave"):
+    with refuses("...`train.augmentation.mixup` mixes classes, which captions are not: leave..."):
         recipe_from_json(values, "it")

@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import refuses
 from tests.unit.config.rules.family_recipes import FAMILIES, LABELLED, PAIR, RUNNING, complaint, load
 
-from heedful.base.errors import UserError
 from heedful.config.reading.load import load_recipe
 from heedful.config.tasks import TASKS, find_rules, refuse_evaluation_option
 
@@ -74,7 +74,7 @@ def test_a_task_that_does_not_exist_is_refused() -> None:
 def test_a_task_that_is_passed_must_be_the_one_that_the_recipe_names() -> None:
     own = replace(TASKS["translate"], name="reverse")
     assert find_rules("reverse", "transformer", own) is own
-    with pytest.raises(ValueError, match='`task` is "translate", but the task that was passed is "reverse"'):
+    with refuses('...`task` is "translate", but the task that was passed is "reverse"...', ValueError):
         find_rules("translate", "transformer", own)
 
 
@@ -217,7 +217,7 @@ def test_translators_score_pairs_and_language_models_texts() -> None:
     ("name", "task", "users"), [("unconstrained", "translate", "parser"), ("raw", "parse", "translator")]
 )
 def test_an_option_of_another_tasks_evaluation_is_refused(name: str, task: str, users: str) -> None:
-    with pytest.raises(UserError, match=rf"^--{name} is for {users}s, which m is not: leave it out\.$"):
+    with refuses(f"--{name} is for {users}s, which m is not: leave it out."):
         refuse_evaluation_option(name, f"--{name}", TASKS[task], "m")
 
 

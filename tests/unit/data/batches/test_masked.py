@@ -5,6 +5,7 @@ from itertools import islice
 import numpy as np
 import pytest
 import torch
+from tests.shared.refusals import refuses
 from torch import Tensor
 
 from heedful.base.packed import IGNORED
@@ -261,7 +262,7 @@ def test_a_word_ends_with_its_stretch() -> None:
 
 
 def test_whole_words_need_to_know_where_words_begin() -> None:
-    with pytest.raises(ValueError, match="whole words are masked by `begins_word`, which is missing"):
+    with refuses("...whole words are masked by `begins_word`, which is missing...", ValueError):
         replace(FEED, masking=Masking(whole_words=True))
 
 

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.examples import examples
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED, Packed
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import Cut, TextBatch, TextCollator
@@ -264,7 +264,7 @@ def test_one_shape_holds_every_batch_of_a_plan() -> None:
 
 def test_a_text_over_the_budget_is_refused_though_it_was_cut() -> None:
     feed = feed_of([Row([5] * 50, [], 0, [])], batch_tokens=8)
-    with pytest.raises(UserError, match=r"^`data.batch_tokens` is 8, but a text in `data.train` needs 9 tokens"):
+    with refuses("`data.batch_tokens` is 8, but a text in `data.train` needs 9 tokens..."):
         next(feed.plan(0))
 
 

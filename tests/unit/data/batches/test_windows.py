@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED
 from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.windows import Borders, SlidingWindows, WindowBatch, WindowFeed
@@ -95,9 +95,8 @@ def test_weights_show_the_windows_of_a_store_more_often() -> None:
 
 
 def test_texts_that_do_not_fill_a_window_are_refused() -> None:
-    with pytest.raises(UserError) as refused:
-        feed("open", texts=[[BEGIN, 5, 6, END]])
-    assert str(refused.value) == (
+    with refuses(
         "The texts have 4 tokens, which do not fill one window of `data.max_length` (6) tokens: give more text, or "
         "lower it."
-    )
+    ):
+        feed("open", texts=[[BEGIN, 5, 6, END]])

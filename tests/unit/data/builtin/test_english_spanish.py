@@ -9,6 +9,7 @@ from functools import cache
 from itertools import chain, pairwise, product
 
 import pytest
+from tests.shared.refusals import refuses
 from tests.unit.data.builtin.english_spanish_sentences import (
     ADJECTIVE,
     EXAMPLE_SENTENCES,
@@ -19,7 +20,6 @@ from tests.unit.data.builtin.english_spanish_sentences import (
     says,
 )
 
-from heedful.base.errors import UserError
 from heedful.data.builtin.english_spanish import (
     EXAMPLES,
     MAX_WORDS,
@@ -239,7 +239,7 @@ def test_the_examples_are_held_out() -> None:
 
 def test_an_unknown_part_is_named_with_the_known_ones() -> None:
     message = "english-spanish has no part `dev`. Its parts are train, valid and test."
-    with pytest.raises(UserError, match=f"^{re.escape(message)}$"):
+    with refuses(message):
         sentence_pairs("dev", 1)
 
 

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
 from heedful.config.task_rules import TaskRules
@@ -50,8 +51,5 @@ def test_the_rows_of_a_filtered_frame_are_counted_from_one(library: Any) -> None
 
 
 def test_a_frame_without_a_column_says_which(library: Any) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses("`train` has no column `source`, but must have `source`, `target`. Did you mean `src`?"):
         spool(library.DataFrame({"src": ["a"], "target": ["b"]}), TRANSLATE, "train")
-    assert str(caught.value) == (
-        "`train` has no column `source`, but must have `source`, `target`. Did you mean `src`?"
-    )

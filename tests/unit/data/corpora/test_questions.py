@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,6 @@ import pytest
 from pydantic import TypeAdapter
 from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AnyCorpus, Builtin, Jsonl, Squad, Tsv
 from heedful.data.corpora.questions import Question, read_questions
 
@@ -80,7 +78,7 @@ def test_each_mistake_in_a_row_is_told_with_its_line(row: dict[str, object], tol
 
 @pytest.mark.parametrize("field", ["question", "text", "answer"])
 def test_a_missing_field_is_named(field: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=rf"q\.jsonl, line 1 has no field `{field}`\."):
+    with refuses(f"...q.jsonl, line 1 has no field `{field}`..."):
         jsonl(tmp_path, {key: value for key, value in ROW.items() if key != field})
 
 
@@ -113,29 +111,27 @@ NOT_SQUAD = (
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{", r" is not JSON: .*\."),
-        ([ROW], re.escape(f" has no list `data` of objects, {NOT_SQUAD}")),
-        ({"data": [1]}, re.escape(f" has no list `data` of objects, {NOT_SQUAD}")),
-        ({"data": [{}]}, re.escape(f", data[0] has no list `paragraphs` of objects, {NOT_SQUAD}")),
-        ({"data": [{"paragraphs": [{"qas": []}]}]}, re.escape(
-            ", data[0].paragraphs[0] has no field `context`. Known: qas.")),
-        (in_squad({"id": "7", "question": "Where?"}), re.escape(
-            f", question 7 has no list `answers` of objects, {NOT_SQUAD}")),
-        (in_squad({"id": "7", "question": "Where?", "answers": [{"text": "cave", "answer_start": "28"}]}), re.escape(
-            ", question 7: field `answer_start` is text, but must be a whole number.")),
-        (in_squad({"id": "7", "question": "Where?", "answers": [{"text": "cave", "answer_start": 1}]}), re.escape(
-            ", question 7: `start` is 1, where the text has `lara`, not the answer `cave`") + ".*"),
+        ("{", " is not JSON: ..."),
+        ([ROW], f" has no list `data` of objects, {NOT_SQUAD}"),
+        ({"data": [1]}, f" has no list `data` of objects, {NOT_SQUAD}"),
+        ({"data": [{}]}, f", data[0] has no list `paragraphs` of objects, {NOT_SQUAD}"),
+        ({"data": [{"paragraphs": [{"qas": []}]}]}, ", data[0].paragraphs[0] has no field `context`. Known: qas."),
+        (in_squad({"id": "7", "question": "Where?"}), f", question 7 has no list `answers` of objects, {NOT_SQUAD}"),
+        (in_squad({"id": "7", "question": "Where?", "answers": [{"text": "cave", "answer_start": "28"}]}),
+         ", question 7: field `answer_start` is text, but must be a whole number."),
+        (in_squad({"id": "7", "question": "Where?", "answers": [{"text": "cave", "answer_start": 1}]}),
+         ", question 7: `start` is 1, where the text has `lara`, not the answer `cave`..."),
     ],
 )  # fmt: skip
 def test_each_mistake_in_a_squad_file_is_told(content: object, told: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"^{re.escape(str(tmp_path / 's.json'))}{told}$"):
+    with refuses(f"{tmp_path / 's.json'}{told}"):
         squad(tmp_path, content)
 
 
 def test_the_reports_are_a_corpus_of_questions() -> None:
     corpus = Builtin(builtin="reports", part="test", count=9)
     assert len(list(read_questions(corpus))) == 9
-    with pytest.raises(TypeError, match=r"^x\.tsv has texts, not questions about texts$"):
+    with refuses("x.tsv has texts, not questions about texts", TypeError):
         read_questions(Tsv(tsv="x.tsv", text=1))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shared.refusals import like
+from tests.shared.refusals import like, refuses
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Jsonl, PlainText, Tsv
@@ -177,9 +177,9 @@ def test_a_line_that_is_no_json_is_refused(tmp_path: Path) -> None:
 
 
 def test_corpora_without_rows_of_texts_are_a_mistake_of_the_program() -> None:
-    with pytest.raises(TypeError, match=r"^a.txt has running text, not texts$"):
+    with refuses("a.txt has running text, not texts", TypeError):
         read_texts(PlainText(text="a.txt"))
-    with pytest.raises(TypeError, match=r"^a \+ b has pairs, not texts$"):
+    with refuses("a + b has pairs, not texts", TypeError):
         read_texts(AlignedFiles(source="a", target="b"))
 
 
@@ -286,7 +286,7 @@ def test_the_content_of_a_corpus_is_that_of_its_file_and_of_the_options_that_rea
 
 def test_a_missing_file_is_refused_before_anything_long_begins(tmp_path: Path) -> None:
     for corpus in (Tsv(tsv="no", text=1), Jsonl(jsonl="no", text="t"), PlainText(text="no")):
-        with pytest.raises(UserError, match=r"/no: no such file"):
+        with refuses(".../no: no such file..."):
             check_files(corpus, str(tmp_path))
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.data.images.arrays import as_images, as_labels, read_idx, read_npz
 
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
@@ -50,7 +49,7 @@ def test_a_damaged_idx_file_is_refused(tmp_path: Path, data: bytes, why: str) ->
 
 def test_a_truncated_packed_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "digits.gz").write_bytes(gzip.compress(_idx(IMAGES))[:-9])
-    with pytest.raises(UserError, match=r"digits\.gz cannot be read \(.*\): copy or download it again\.$"):
+    with refuses("...digits.gz cannot be read (...): copy or download it again."):
         read_idx(tmp_path / "digits.gz")
 
 
@@ -58,16 +57,13 @@ def test_arrays_of_an_npz_file_are_read_by_name(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "some.npz", x=IMAGES, y=np.array([4, 7]))
     assert (read_npz(tmp_path / "some.npz", "x") == IMAGES).all()
     assert read_npz(tmp_path / "some.npz", "y").tolist() == [4, 7]
-    with pytest.raises(UserError, match=r"some\.npz has no array `z`\. Known: x, y\.$"):
+    with refuses("...some.npz has no array `z`. Known: x, y."):
         read_npz(tmp_path / "some.npz", "z")
 
 
 def test_objects_of_python_are_refused_before_they_are_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "evil.npz", x=np.array([{"a": 1}], dtype=object))
-    with pytest.raises(
-        UserError,
-        match=r"evil\.npz: `x` holds objects of Python, which could run code: save numbers or texts instead\.",
-    ):
+    with refuses("...evil.npz: `x` holds objects of Python, which could run code: save numbers or texts instead..."):
         read_npz(tmp_path / "evil.npz", "x")
 
 
@@ -77,15 +73,13 @@ def test_an_array_that_promises_more_than_it_holds_takes_no_memory(tmp_path: Pat
     assert b"99999999" in data
     with zipfile.ZipFile(tmp_path / "big.npz", "w") as archive:
         archive.writestr("x.npy", data)
-    with pytest.raises(
-        UserError, match=r"big\.npz: `x` holds less than its header promises: copy or download it again\.$"
-    ):
+    with refuses("...big.npz: `x` holds less than its header promises: copy or download it again."):
         read_npz(tmp_path / "big.npz", "x")
 
 
 def test_a_file_that_is_not_npz_is_refused(tmp_path: Path) -> None:
     (tmp_path / "some.npz").write_bytes(b"not an archive")
-    with pytest.raises(UserError, match=r"some\.npz cannot be read \(File is not a zip file\): copy or download"):
+    with refuses("...some.npz cannot be read (File is not a zip file): copy or download..."):
         read_npz(tmp_path / "some.npz", "x")
 
 
@@ -116,9 +110,7 @@ def test_other_arrays_are_not_images(values: np.ndarray[Any, Any], why: str) -> 
 def test_labels_are_numbers_or_texts_one_per_image() -> None:
     assert as_labels(np.array([3, 1], np.uint8), 2, "y") == ["3", "1"]
     assert as_labels(np.array(["cat", "dog"]), 2, "y") == ["cat", "dog"]
-    with pytest.raises(UserError, match=r"^y has 2 labels, but there are 3 images: each needs one\.$"):
+    with refuses("y has 2 labels, but there are 3 images: each needs one."):
         as_labels(np.array([3, 1]), 3, "y")
-    with pytest.raises(
-        UserError, match=r"^y must be labels, one whole number or text per image, not float64 of 1 axes\.$"
-    ):
+    with refuses("y must be labels, one whole number or text per image, not float64 of 1 axes."):
         as_labels(np.array([0.5]), 1, "y")

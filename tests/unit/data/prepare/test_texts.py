@@ -229,7 +229,7 @@ def test_no_text_at_all_is_refused(files: Path) -> None:
 def test_a_missing_file_is_refused_before_anything_is_read(files: Path) -> None:
     (files / "valid.tsv").unlink()
     said = Said()
-    with pytest.raises(UserError, match=r"valid.tsv: no such file"):
+    with refuses("...valid.tsv: no such file..."):
         prepare_texts(reviews(files), said)
     assert said == []
 

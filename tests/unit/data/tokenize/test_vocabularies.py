@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
@@ -72,5 +72,5 @@ def test_vocabularies_come_back_from_their_files(
 
 def test_a_missing_file_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "tokenizer.source.json").write_bytes(ANT.to_json())
-    with pytest.raises(UserError, match=r"tokenizer\.target\.json"):
+    with refuses("...tokenizer.target.json..."):
         Vocabularies.read(tmp_path, ["source", "target"], joint=False)

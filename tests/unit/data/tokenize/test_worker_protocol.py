@@ -2,6 +2,7 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.encoding import Encoder, Filters
@@ -93,7 +94,7 @@ class Pipe(BytesIO):
 
 @pytest.mark.parametrize("noise", [b"hello", b"\x02\0\0\0{}", b"\xff\xff\xff\x7f"])
 def test_what_is_no_message_is_an_error_and_no_wait(noise: bytes) -> None:
-    with pytest.raises(RuntimeError, match=r"^a message between tokenizing processes begins with b'.+', not b'HFL"):
+    with refuses("a message between tokenizing processes begins with b'...', not b'HFL...", RuntimeError):
         read_frame(Pipe(noise))
 
 
@@ -101,5 +102,5 @@ def test_what_is_no_message_is_an_error_and_no_wait(noise: bytes) -> None:
 def test_a_message_that_breaks_off_is_no_message(size: int) -> None:
     pipe = BytesIO()
     write_frame(pipe, pairs_frame(PAIRS))
-    with pytest.raises(EOFError, match="a message broke off"):
+    with refuses("...a message broke off...", EOFError):
         read_frame(BytesIO(pipe.getvalue()[:size]))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.shared.refusals import like
+from tests.shared.refusals import like, refuses
 
 import heedful
 from heedful.base.errors import MachineError, UserError, on_command_line
@@ -62,7 +62,7 @@ def test_a_full_memory_names_the_options_that_fill_it_and_their_values(
     line = r"^the machine's memory is full: `batch_tokens=70` and `beam=3` are too much for this model: lower one of t"
     with pytest.raises(MachineError, match=line):
         reversing.translate("ant", batch_tokens=70, beam=3)
-    with on_command_line(), pytest.raises(MachineError, match=r"full: --batch-tokens 70 and --beam 3 are too much"):
+    with on_command_line(), refuses("...full: --batch-tokens 70 and --beam 3 are too much...", MachineError):
         reversing.translate("ant", batch_tokens=70, beam=3)
     monkeypatch.setattr(type(reversing.network.encoder), "forward", lambda *call: 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -73,7 +73,7 @@ def test_a_model_whose_scores_are_not_numbers_is_one_line(reversing_folder: Path
     model = Translator.load(reversing_folder, device="cpu")
     for parameter in model.network.parameters():
         parameter.data.fill_(3e38)
-    with pytest.raises(UserError, match=r"^The model finds no translation, as its scores are not numbers: its weights"):
+    with refuses("The model finds no translation, as its scores are not numbers: its weights..."):
         model.translate("ant bee")
 
 
@@ -99,11 +99,11 @@ def test_options_overrule_the_recipe(reversing: Translator) -> None:
 
 
 def test_wrong_options_are_refused(reversing: Translator) -> None:
-    with pytest.raises(TypeError, match=r"^`beem` is not an option. Did you mean `beam`\?$"):
+    with refuses("`beem` is not an option. Did you mean `beam`?", TypeError):
         reversing.translate("ant", beem=3)  # type: ignore[call-overload]
-    with pytest.raises(UserError, match=r"^`beam` is 0, but must be at least 1\.$"):
+    with refuses("`beam` is 0, but must be at least 1."):
         reversing.translate("ant", beam=0)
-    with pytest.raises(UserError, match=r"^`nbest` is 9, but a beam of 4 finds no more than 4"):
+    with refuses("`nbest` is 9, but a beam of 4 finds no more than 4..."):
         reversing.stream_detailed(["ant"], nbest=9)  # at once, not with the first text
 
 
@@ -115,21 +115,21 @@ def test_translate_does_not_ignore_nbest(reversing: Translator) -> None:
     message = r"^`translate` returns the best translation alone: `nbest` is for `translate_detailed`\.$"
     with pytest.raises(UserError, match=message):
         reversing.translate("ant", nbest=3)  # type: ignore[call-overload]
-    with pytest.raises(UserError, match=r"^`stream` returns the best translation alone"):
+    with refuses("`stream` returns the best translation alone..."):
         reversing.stream(["ant"], nbest=3)  # type: ignore[call-arg]
 
 
 def test_what_is_not_a_text_is_refused_with_its_line(reversing: Translator) -> None:
     for translate in (reversing.translate, reversing.translate_detailed):
-        with pytest.raises(UserError, match=r"^texts, line 2 is None, but must be a text: leave it out, or give "):
+        with refuses("texts, line 2 is None, but must be a text: leave it out, or give ..."):
             translate(["ant", None])  # type: ignore[list-item]
     stream = reversing.stream(["ant", 5, "bee"])  # type: ignore[list-item]
     assert next(stream) == "ant"
-    with pytest.raises(UserError, match=r"^texts, line 2 is 5, but must be a text: convert it with `str\(\)`\.$"):
+    with refuses("texts, line 2 is 5, but must be a text: convert it with `str()`."):
         next(stream)
-    with pytest.raises(UserError, match=r"^`texts` is one text, but must be"):
+    with refuses("`texts` is one text, but must be..."):
         reversing.stream("ant bee")
-    with pytest.raises(UserError, match=r"^targets, line 1 is None, "):
+    with refuses("targets, line 1 is None, ..."):
         reversing.score(["ant"], [None])  # type: ignore[list-item]
 
 
@@ -194,17 +194,15 @@ TOO_LONG = (
 def test_a_text_that_the_model_has_no_positions_for_is_refused_with_its_line(untrained: Make) -> None:
     model = untrained()
     assert model.translate(["ant " * 8], max_extra=1)
-    with pytest.raises(UserError) as caught:
+    with refuses(TOO_LONG.format(name="texts", line=2)):
         model.translate(["ant", "ant " * 9])
-    assert str(caught.value) == TOO_LONG.format(name="texts", line=2)
 
 
 def test_a_stream_gives_everything_before_the_line_that_is_too_long(untrained: Make) -> None:
     model, seen = untrained(), list[list[Translation]]()
     texts = ["ant", "bee", "", "cat", "dog", "ant " * 9, "bee"]
-    with pytest.raises(UserError) as caught:
+    with refuses(TOO_LONG.format(name="in.txt", line=6)):
         seen.extend(iter(model.stream_detailed(texts, chunk=4, name="in.txt")))
-    assert str(caught.value) == TOO_LONG.format(name="in.txt", line=6)
     assert len(seen) == 5
 
 
@@ -252,9 +250,8 @@ def test_bfloat16_keeps_matrices_in_bfloat16_and_norms_in_float32(reversing_fold
 def test_unknown_devices_and_precisions_are_refused(
     reversing_folder: Path, options: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses(message):
         Translator.load(reversing_folder, **options)
-    assert str(caught.value) == message
 
 
 def test_automatic_precision_is_float32_on_the_cpu(reversing_folder: Path) -> None:

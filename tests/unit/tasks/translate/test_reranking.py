@@ -1,8 +1,8 @@
 """N-best lists of other systems, ordered by a translator."""
 
 import pytest
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.decode.hypothesis import Wu
 from heedful.tasks.translate.model import Translator
 
@@ -43,19 +43,19 @@ def test_equal_candidates_keep_their_order(reversing: Translator) -> None:
 @pytest.mark.parametrize(
     ("candidates", "scores", "weight", "message"),
     [
-        ([], None, 0.0, r"`candidates` is empty: give at least one\."),
-        (["a", "b"], [1.0], 0.0, r"2 candidates, but 1 score: each candidate needs one\."),
+        ([], None, 0.0, "`candidates` is empty: give at least one."),
+        (["a", "b"], [1.0], 0.0, "2 candidates, but 1 score: each candidate needs one."),
         (
             ["ant"],
             None,
             0.5,
-            r"`candidates` has a candidate without a score, which 0\.5 cannot weigh: leave out the weight\.",
+            "`candidates` has a candidate without a score, which 0.5 cannot weigh: leave out the weight.",
         ),
-        (["ant"], None, float("nan"), r"`weight` is nan, but must be a number\."),
+        (["ant"], None, float("nan"), "`weight` is nan, but must be a number."),
     ],
 )
 def test_mistakes_are_one_line(
     reversing: Translator, candidates: list[str], scores: list[float] | None, weight: float, message: str
 ) -> None:
-    with pytest.raises(UserError, match=f"^{message}$"):
+    with refuses(message):
         reversing.rerank(SOURCE, candidates, scores, weight=weight)

@@ -12,7 +12,6 @@ from PIL import Image
 from pydantic import TypeAdapter
 from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.data.corpora.files import check_files
 from heedful.data.corpora.images import read_images
@@ -75,7 +74,7 @@ def test_lines_and_samples_are_parts_of_the_images(files: Path) -> None:
     sample = _read(files, **FORMS["idx"], sample=3)
     assert len(sample) == 3
     assert sorted(sample) == sorted(_read(files, **FORMS["npz"], sample=3))
-    with pytest.raises(UserError, match=r"has 6 images, but `sample` is 9: lower it\.$"):
+    with refuses("...has 6 images, but `sample` is 9: lower it."):
         _read(files, **FORMS["npz"], sample=9)
 
 
@@ -94,15 +93,14 @@ def test_scenes_have_the_label_that_is_asked_for() -> None:
 
 
 def test_a_folder_without_classes_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"none: no such folder"):
+    with refuses("...none: no such folder..."):
         _read(tmp_path, images="none")
     (tmp_path / "flat").mkdir()
     Image.new("L", (3, 3)).save(tmp_path / "flat" / "a.png")
     (tmp_path / "flat" / "empty").mkdir()
-    with pytest.raises(
-        UserError,
-        match=r"flat has 1 image, but no folders with images \(\.png, \.jpg or \.webp\): make one folder in it for "
-        r"each class, whose name is the label\.$",
+    with refuses(
+        "...flat has 1 image, but no folders with images (.png, .jpg or .webp): make one folder in it "
+        "for each class, whose name is the label."
     ):
         _read(tmp_path, images="flat")
 
@@ -122,5 +120,5 @@ def test_a_row_without_an_image_or_a_label_is_refused(tmp_path: Path, row: str, 
 
 
 def test_a_file_where_a_folder_is_meant_is_refused(files: Path) -> None:
-    with pytest.raises(UserError, match=r"rows\.csv: this is a file, but must be a folder\.$"):
+    with refuses("...rows.csv: this is a file, but must be a folder."):
         _read(files, images="rows.csv")

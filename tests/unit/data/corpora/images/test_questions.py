@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import (
@@ -121,10 +122,10 @@ def test_answers_are_classes_and_one_that_training_never_has_is_told(
     assert said[-1] == "valid.tsv: 1 image, 1 question, 1 answer that training never has"
     again = prepare_image_questions(_recipe(folder, valid=[valid]), said.append, prepared.vocabularies)
     assert again.train[0].key == train.key
-    with pytest.raises(UserError, match=r"valid\.tsv, line 1 has the answer `z`, which the model does not know\."):
+    with refuses("...valid.tsv, line 1 has the answer `z`, which the model does not know..."):
         prepare_image_questions(_recipe(folder, train=[valid]), given=prepared.vocabularies)
-    with pytest.raises(UserError, match=r"^`data\.train` has the answer `z` alone, but there must be two to choose"):
+    with refuses("`data.train` has the answer `z` alone, but there must be two to choose..."):
         prepare_image_questions(_recipe(folder, train=[valid]))
     (folder / "q.tsv").write_text("\n")
-    with pytest.raises(UserError, match=r"^q\.tsv has no question to use\.$"):
+    with refuses("q.tsv has no question to use."):
         prepare_image_questions(_recipe(folder))

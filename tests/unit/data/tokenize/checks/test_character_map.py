@@ -4,6 +4,7 @@ import random
 import struct
 
 import pytest
+from tests.shared.refusals import refuses
 from tests.unit.interop.marian_folders import ENGLISH, spm
 from tokenizers import normalizers
 
@@ -51,11 +52,11 @@ def test_what_is_accepted_can_be_applied() -> None:
 )
 def test_rules_that_lead_outside_are_refused(units: list[int], texts: bytes, words: str) -> None:
     trie = struct.pack(f"<{len(units)}I", *units)
-    with pytest.raises(ValueError, match=f"^{words}$"):
+    with refuses(words, ValueError):
         check_character_map(struct.pack("<I", len(trie)) + trie + texts)
 
 
 @pytest.mark.parametrize("data", [b"", b"\x04\0\0\0", b"\x03\0\0\0abcdef", b"\xff\xff\xff\xff1234"])
 def test_a_size_that_does_not_fit_is_refused(data: bytes) -> None:
-    with pytest.raises(ValueError, match=r"^the trie has no size that fits$"):
+    with refuses("the trie has no size that fits", ValueError):
         check_character_map(data)

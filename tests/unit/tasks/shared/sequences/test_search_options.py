@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from tests.shared.refusals import like
+from tests.shared.refusals import like, refuses
 
 from heedful.base.errors import UserError
 from heedful.base.options import options_of
@@ -43,12 +43,12 @@ def test_options_come_before_the_recipe() -> None:
 
 def test_sampling_takes_no_beam_from_the_recipe() -> None:
     assert resolve({"sampling": Sampling(samples=3)}, Decode(beam=5), 1, ()).settings.rows == 3
-    with pytest.raises(UserError, match="sampling has no beam"):
+    with refuses("...sampling has no beam..."):
         resolve({"sampling": Sampling(), "beam": 5}, Decode(), 1, ())
 
 
 def test_an_unknown_kind_of_penalty_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^`length_penalty_kind` is `x`, but must be one of wu, shifted\.$"):
+    with refuses("`length_penalty_kind` is `x`, but must be one of wu, shifted."):
         resolve({"length_penalty_kind": "x"}, Decode(), 1, ())
 
 
@@ -68,9 +68,8 @@ def test_an_unknown_kind_of_penalty_is_refused() -> None:
     ],
 )
 def test_options_of_another_type_are_refused(options: SearchOptions, message: str) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses(message):
         resolve(options, Decode(), 1, ())
-    assert str(caught.value) == message
 
 
 @pytest.mark.parametrize("table", [SearchOptions, ParseOptions, CaptionOptions, GenerateOptions, Sampling])
@@ -87,13 +86,12 @@ def test_a_shift_needs_the_shifted_penalty() -> None:
         '`length_shift` applies to the shifted length penalty, but the kind is wu: add `length_penalty_kind="shifted"`.'
     )
     for kind, options in (("wu", {}), ("shifted", {"length_penalty_kind": "wu"})):
-        with pytest.raises(UserError) as caught:
+        with refuses(message):
             resolve({"length_shift": 0.0, **options}, Decode.model_validate({"length_penalty_kind": kind}))
-        assert str(caught.value) == message
 
 
 def test_an_unknown_option_is_a_mistake_of_the_program(reversing: Translator) -> None:
-    with pytest.raises(TypeError, match=r"`beem` is not an option. Did you mean `beam`\?"):
+    with refuses("...`beem` is not an option. Did you mean `beam`?...", TypeError):
         reversing.translate("ant", beem=3)  # type: ignore[call-overload]
 
 
@@ -113,13 +111,13 @@ def test_a_prefix_that_cannot_be_tokenized_is_refused(reversing: Translator) -> 
 
 
 def test_each_text_needs_its_prefix(reversing: Translator) -> None:
-    with pytest.raises(UserError, match=r"^2 texts, but 1 prefix: each text needs one, which may be empty\.$"):
+    with refuses("2 texts, but 1 prefix: each text needs one, which may be empty."):
         reversing.translate(["ant", "bee"], prefix=["cat"])
 
 
 def test_a_stream_has_one_prefix(reversing: Translator) -> None:
     assert next(reversing.stream(["ant bee"], prefix="hen")).startswith("hen")
-    with pytest.raises(TypeError, match="a stream has one target"):
+    with refuses("...a stream has one target...", TypeError):
         reversing.stream(["ant"], prefix=["hen"])
 
 
