@@ -6,6 +6,7 @@ After compare-mt (Neubig et al. 2019).
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final
 
 import numpy as np
@@ -49,29 +50,16 @@ def rows_by_length(lengths: Sequence[int]) -> list[tuple[Span, Rows]]:
 
 def count_words(sentences: Iterable[Words]) -> Counter[str]:
     """Count each word."""
-    counts: Counter[str] = Counter()
-    for words in sentences:
-        counts.update(words)
-    return counts
+    return Counter(chain.from_iterable(sentences))
 
 
-def words_by_frequency(
-    sentences: Iterable[Words], counts: Mapping[str, int], spans: Sequence[Span] = FREQUENCIES
-) -> list[int]:
+def words_by_frequency(sentences: Iterable[Words], counts: Mapping[str, int]) -> list[int]:
     """Count the words of the sentences in each span of frequencies."""
-    found = [0] * len(spans)
-    for words in sentences:
-        for word in words:
-            found[span_index(counts.get(word, 0), spans)] += 1
-    return found
+    found = Counter(span_index(counts.get(word, 0), FREQUENCIES) for words in sentences for word in words)
+    return [found[index] for index in range(len(FREQUENCIES))]
 
 
-def f1_by_frequency(
-    outputs: Sequence[Words],
-    references: Sequence[Words],
-    counts: Mapping[str, int],
-    spans: Sequence[Span] = FREQUENCIES,
-) -> Floats:
+def f1_by_frequency(outputs: Sequence[Words], references: Sequence[Words], counts: Mapping[str, int]) -> Floats:
     """F1 = 2 matches / (words of the outputs + words of the references), in percent, over the words of each span.
 
     A word of an output matches if its reference contains it, at most as often as it occurs there.
@@ -80,6 +68,6 @@ def f1_by_frequency(
         list((Counter(output) & Counter(reference)).elements())
         for output, reference in zip(outputs, references, strict=True)
     ]
-    matches = np.array(words_by_frequency(common, counts, spans), dtype=np.float64)
-    both = np.array(words_by_frequency([*outputs, *references], counts, spans), dtype=np.float64)
+    matches = np.array(words_by_frequency(common, counts), dtype=np.float64)
+    both = np.array(words_by_frequency([*outputs, *references], counts), dtype=np.float64)
     return 100 * np.divide(2 * matches, both, out=np.zeros_like(matches), where=both > 0)

@@ -139,18 +139,6 @@ class TextScoring(NamedTuple):
     one_word: bool = False
 
 
-def score_texts(
-    unit: str,
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    references: Sequence[Reference],
-    names: Sequence[MetricName],
-    scoring: TextScoring,
-) -> ItemScores:
-    """Return what each output adds to chrF, the most informative metric for a single text, and to the metrics named."""
-    return text_scorer(unit, inputs, references, names, scoring)(outputs)
-
-
 def text_scorer(
     unit: str,
     inputs: Sequence[str],
@@ -158,7 +146,10 @@ def text_scorer(
     names: Sequence[MetricName],
     scoring: TextScoring,
 ) -> Callable[[Sequence[str]], ItemScores]:
-    """Return `score_texts` as a function of the outputs: n-grams of the references are counted once for all systems."""
+    """Return a function from outputs to what each adds to the metrics named, and to chrF, the most informative one.
+
+    N-grams of the references are counted once for all systems.
+    """
     split = word_splitter(scoring.bleu_tokenize)
     metrics = {name: build_metric(name, references, *scoring) for name in ("chrf", *names)}
     items = list(zip(inputs, references, strict=True))

@@ -12,7 +12,7 @@ import heedful
 from heedful.lab.evaluate_run import evaluate_run, report_items
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.scores import ItemScore, ItemScores, percent_of_sums
-from heedful.metrics.summed_metrics import TextScoring, score_texts
+from heedful.metrics.summed_metrics import TextScoring, text_scorer
 from heedful.tasks.caption.evaluation import CaptionEvaluation
 
 
@@ -59,7 +59,7 @@ def test_a_score_finer_than_right_or_wrong_orders_items() -> None:
 def test_scores_of_translations_are_those_of_sacrebleu_for_each_sentence_and_each_length() -> None:
     references = ["the dog sees a cat", "a bird sings in the old tall tree", "no", "the man likes the small dog a lot"]
     outputs = ["the dog sees cat", "a bird is in the old tree", "no", "a man has the small dog"]
-    items = score_texts("sentence", references, outputs, references, ("bleu", "ter"), TextScoring())
+    items = text_scorer("sentence", references, references, ("bleu", "ter"), TextScoring())(outputs)
     found = report_items(items, 4)
     metric = sacrebleu.CHRF()
     assert {one.number: one.score for one in (*found.best, *found.worst)} == pytest.approx(

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from jaxtyping import Float
-from torch import Tensor
 
 from heedful.base.packed import IGNORED
 from heedful.data.batches.masked import MaskedBatch
@@ -93,14 +91,14 @@ def token_log_probabilities(
     device = next(models[0].parameters()).device
     for batch in batches:
         placed = batch.to(device)
-        each = torch.stack([_labels(model, placed) for model in models])
-        mean_N = each.double().logsumexp(0) - math.log(len(models))
+        each = [
+            label_log_probabilities(
+                model.next_token_states(placed), model.output.weight, model.output.bias, placed.labels
+            )
+            for model in models
+        ]
+        mean_N = torch.stack(each).double().logsumexp(0) - math.log(len(models))
         yield [part.tolist() for part in mean_N.split(batch.target.layout.lengths.tolist())[: batch.sentences]]
-
-
-def _labels(model: NextTokenModel[PairBatch], batch: PairBatch) -> Float[Tensor, "N"]:
-    output = model.output
-    return label_log_probabilities(model.next_token_states(batch), output.weight, output.bias, batch.labels)
 
 
 # --- scores of a masked language model: its predictions of masked tokens and of next sentences ------------------------

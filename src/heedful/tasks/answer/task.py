@@ -8,7 +8,6 @@ import torch
 
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.encoder_only import ReaderModel
-from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
@@ -57,8 +56,6 @@ class AnswerTask(Task):
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
         encoder = model_of(recipe, ReaderModel).encoder
-        if not isinstance(encoder, TransformerStack):
-            return None
         return static_layout(encoder, recipe.data, recipe.data.max_length, SHORTEST_TEXT, precision)
 
     def validate(self, bundle: Bundle[SpanReader], prepared: Prepared, asked: Asked) -> Validated:

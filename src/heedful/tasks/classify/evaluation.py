@@ -95,11 +95,6 @@ class ClassEvaluation(ClassScores):
 
     texts: tuple[Text, ...]  # texts as read, with the true labels; none is blank
 
-    @property
-    def texts_per_second(self) -> float:
-        """Number of texts classified per second."""
-        return self.per_second
-
     def lines(self) -> Iterator[int]:
         """Yield the line of each text in its file; 0 where there is no file."""
         return (text.line for text in self.texts)

@@ -12,6 +12,7 @@ from heedful.metrics.rows import compared_metrics, score_names, validation_metri
 from heedful.tasks.classify.metrics import METRICS
 from heedful.tasks.shared.recipe_checks import (
     check_longest,
+    check_patches,
     check_pooled_texts,
     check_room,
     check_texts,
@@ -35,7 +36,6 @@ def _check_images(recipe: Tables) -> None:
 
 
 def _check_questions(recipe: Tables) -> None:
-    model, data, size = model_of(recipe, ImageAnswererModel), recipe.data, recipe.data.images.size
     check_longest(recipe)
     check_texts(recipe)
     check_room(recipe, pairs=False)
@@ -43,13 +43,7 @@ def _check_questions(recipe: Tables) -> None:
         raise ValueError(
             "`train.augmentation.mixup` mixes two images, whose questions have different answers: leave it out"
         )
-    if size is not None:
-        tokens = -(-size[0] // model.encoder.patch) * -(-size[1] // model.encoder.patch) + model.encoder.class_token
-        if tokens + data.max_length > data.batch_tokens:
-            raise ValueError(
-                f"`data.batch_tokens` is {data.batch_tokens:,}, but an image of {size[0]} x {size[1]} pixels has "
-                f"{tokens:,} patches and a question up to {data.max_length:,} tokens (`data.max_length`): raise it"
-            )
+    check_patches(model_of(recipe, ImageAnswererModel).encoder, recipe.data, asked=True)
 
 
 CLASSIFY: Final = TaskRules(

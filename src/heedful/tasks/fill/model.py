@@ -6,7 +6,7 @@ from typing import Final, overload
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int
 from torch import Tensor
 
 from heedful.base.arguments import check_one_each, check_several, check_text, check_texts, check_whole
@@ -118,7 +118,11 @@ class MaskFiller(Embeds[MaskedModel]):
         check_whole("top", top, least=1)
 
         def filled(part: Sequence[str], first: int) -> list[Filled]:
-            return self._fill_lines(check_texts(part, name, first), top, name, first)
+            lines = list(enumerate(check_texts(part, name, first), start=first))
+            written = [(line, f"{name}, line {number:,}") for number, line in lines if line.strip()]
+            questions = self._questions([(line,) for line, _ in written], [where for _, where in written])
+            found = iter(self._answers(questions, top))
+            return [next(found) if line.strip() else _BLANK for _, line in lines]
 
         return answer_stream(texts, filled, chunk=chunk, ready=ready)
 
@@ -187,13 +191,6 @@ class MaskFiller(Embeds[MaskedModel]):
                 f"This model reads single texts (`model.segments` is {self._config.segments}): leave out `second`."
             )
 
-    def _fill_lines(self, lines: Sequence[str], top: int, name: str, first: int) -> list[Filled]:
-        """Fill the masks of lines, of which some may be blank; `first` is the number of the first line."""
-        spoken = [(line, f"{name}, line {number:,}") for number, line in enumerate(lines, start=first) if line.strip()]
-        questions = self._questions([(line,) for line, _ in spoken], [where for _, where in spoken])
-        found = iter(self._answers(questions, top))
-        return [next(found) if line.strip() else _BLANK for line in lines]
-
     def _questions(
         self, texts: Sequence[tuple[str, ...]], where: Sequence[str], masks: bool = True
     ) -> list["_Question"]:
@@ -234,18 +231,26 @@ class MaskFiller(Embeds[MaskedModel]):
         return [answers[row] for row in range(len(questions))]
 
     def _candidates(self, questions: Sequence["_Question"], top: int) -> list[tuple[Candidate, ...]]:
-        """Return the most likely pieces for all masks of texts that are read together."""
+        """Return the most likely pieces of text for all masks of texts that are read together.
+
+        Their probabilities are over the whole vocabulary, markers included.
+        """
         packed, places_P = self._packed(questions)
-        shares_PT, tokens_PT = self._most_likely(packed.to(self.device), places_P.to(self.device), top)
-        distinct = tokens_PT.unique().tolist()
+        first, shares, tokens = self.vocabularies["text"].markers, [], []
+        states_PE = self.network.masked(self.network(packed.to(self.device)), places_P.to(self.device))
+        for some_PE in states_PE.split(_SCORED):
+            likely = self.network.head.output(some_PE).float().softmax(dim=1)[:, first:]
+            best = likely.topk(min(top, likely.shape[1]), dim=1)
+            shares += best.values.tolist()
+            tokens += (best.indices + first).tolist()
+        distinct = sorted({token for row in tokens for token in row})
         pieces = self.vocabularies["text"].pieces(distinct)
         spelled = self._wording.spelled([[token] for token in distinct])
         written = [spelling.strip() or spelling for spelling in spelled]
         of = {token: (piece, text) for token, piece, text in zip(distinct, pieces, written, strict=True)}
-        rows = zip(shares_PT.tolist(), tokens_PT.tolist(), strict=True)
         return [
-            tuple(Candidate(*of[token], share, token) for share, token in zip(shares, tokens, strict=True))
-            for shares, tokens in rows
+            tuple(Candidate(*of[token], share, token) for share, token in zip(*row, strict=True))
+            for row in zip(shares, tokens, strict=True)
         ]
 
     def _packed(self, questions: Sequence["_Question"]) -> tuple[Packed, Int[Tensor, "P"]]:
@@ -254,23 +259,6 @@ class MaskFiller(Embeds[MaskedModel]):
         segments = torch.tensor([segment for question in questions for segment in question.segments])
         packed = Packed(plain.values, plain.layout, segments if segments.any() else None)
         return packed, (packed.values == self._mask).nonzero().flatten()
-
-    def _most_likely(
-        self, text: Packed, places_P: Int[Tensor, "P"], top: int
-    ) -> tuple[Float[Tensor, "P T"], Int[Tensor, "P T"]]:
-        """Return the probabilities and ids of the best pieces of text for each position.
-
-        The probabilities are over the whole vocabulary, markers included.
-        """
-        head, first = self.network.head, self.vocabularies["text"].markers
-        states_PE = self.network.masked(self.network(text), places_P)
-        shares, tokens = [], []
-        for some_PE in states_PE.split(_SCORED):
-            best = head.output(some_PE).float().softmax(dim=1)[:, first:]
-            found = best.topk(min(top, best.shape[1]), dim=1)
-            shares.append(found.values.cpu())
-            tokens.append(found.indices.cpu() + first)
-        return torch.cat(shares), torch.cat(tokens)
 
     def _filled(self, question: "_Question", masks: tuple[tuple[Candidate, ...], ...]) -> Filled:
         best = iter([candidates[0].token for candidates in masks])

@@ -47,15 +47,16 @@ def check_room(recipe: Tables, pairs: bool) -> None:
         )
 
 
-def check_patches(encoder: AnyImageEncoder, data: Data) -> None:
-    """Refuse images with more patches than a batch may have, if their size is known."""
+def check_patches(encoder: AnyImageEncoder, data: Data, asked: bool = False) -> None:
+    """Refuse images with more patches than a batch may have, if their size is known; with questions if `asked`."""
     size = data.images.size
     if size is not None:
         tokens = -(-size[0] // encoder.patch) * -(-size[1] // encoder.patch) + encoder.class_token
-        if tokens > data.batch_tokens:
+        question = f" and a question up to {data.max_length:,} tokens (`data.max_length`)" if asked else ""
+        if tokens + (data.max_length if asked else 0) > data.batch_tokens:
             raise ValueError(
                 f"`data.batch_tokens` is {data.batch_tokens:,}, but an image of {size[0]} x {size[1]} pixels has "
-                f"{tokens:,} patches: raise it"
+                f"{tokens:,} patches{question}: raise it"
             )
 
 

@@ -17,16 +17,14 @@ SHORTEST_TEXT: Final = 32  # tokens: batches of texts that are all shorter leave
 _MOST_PADDED: Final = 10  # times the tokens of a batch: the padded size that co-attention is captured with
 
 
-def static_layout(
-    model: TransformerStack, data: Data, longest: int, shortest: int, precision: torch.dtype
-) -> StaticShape | None:
-    """Return the common shape if attention can run on packed batches; None if they would need padding.
+def static_layout(model: object, data: Data, longest: int, shortest: int, precision: torch.dtype) -> StaticShape | None:
+    """Return the common shape if a model is a Transformer whose attention can run on packed batches; None otherwise.
 
     Sentences have at most `longest` tokens, markers included; if all are shorter than `shortest`, some of the budget
     is unused.
     """
     # Positions that add to scores need padded rows on every device: see `nn.attention.relative_positions`.
-    if not model.fused or model.positions_kind.adds_to_scores:
+    if not isinstance(model, TransformerStack) or not model.fused or model.positions_kind.adds_to_scores:
         return None
     if not supports_packed(precision, fused_width(*model.head_widths), model.dropout_attention):
         return None
@@ -46,7 +44,7 @@ def shape_of_pairs(shape: StaticShape) -> StaticShape | None:
 def pooled_shape(model: TextModel, data: Data, precision: torch.dtype) -> StaticShape | None:
     """Return the common shape for a model with one output for a text or a pair; None if it needs padding."""
     encoder = model.encoder.decoder if isinstance(model.encoder, LanguageModelTable) else model.encoder
-    if not isinstance(encoder, TransformerStack) or getattr(model.pool, "alignment", "") in SEVERAL_PLACES:
+    if getattr(model.pool, "alignment", "") in SEVERAL_PLACES:
         return None  # areas of tokens are scored in padded rows
     shape = static_layout(encoder, data, data.max_length, SHORTEST_TEXT, precision)
     return shape_of_pairs(shape) if shape is not None and model.joins_after_reading else shape

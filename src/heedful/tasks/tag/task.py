@@ -9,7 +9,6 @@ import torch
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.model.encoders import RecurrentLettersTable
-from heedful.config.model.transformer import TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.config.tables import model_of
 from heedful.config.task_rules import TaskRules
@@ -30,12 +29,11 @@ from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated
 from heedful.tasks.tag.data import prepare_tagged, sentences_of
-from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.metrics import METRICS
 from heedful.tasks.tag.model import Tagger
 from heedful.tasks.tag.objective import LabelSequences, WordLabels
 from heedful.tasks.tag.rules import TAG
-from heedful.tasks.tag.scoring import decide_labels, label_loss, scores_of
+from heedful.tasks.tag.scoring import LabelScores, decide_labels, label_loss, scores_of
 
 _SHORTEST: Final = 16  # tokens: batches of sentences that are all shorter leave some of the budget unused
 
@@ -65,10 +63,9 @@ class TagTask(Task):
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
         model = model_of(recipe, TaggerModel)
-        encoder = model.encoder
-        if not isinstance(encoder, TransformerStack) or isinstance(model.letters, RecurrentLettersTable):
+        if isinstance(model.letters, RecurrentLettersTable):
             return None
-        return static_layout(encoder, recipe.data, recipe.data.max_length, _SHORTEST, precision)
+        return static_layout(model.encoder, recipe.data, recipe.data.max_length, _SHORTEST, precision)
 
     def validate(self, bundle: Bundle[WordClassifier], prepared: Prepared, asked: Asked) -> Validated:
         """Tag sentences of the validation corpora, and compare with their labels."""

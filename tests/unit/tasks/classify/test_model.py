@@ -360,7 +360,7 @@ def test_an_evaluation_counts_what_classify_says() -> None:
     assert found.result.right_texts == right
     losses = [-math.log(one.probabilities[text.labels[0]]) for one, text in zip(said, texts, strict=True)]
     assert found.loss == pytest.approx(sum(losses) / len(losses), abs=1e-4)
-    assert found.texts_per_second > 0
+    assert found.per_second > 0
 
 
 def test_texts_that_cannot_be_judged_are_refused() -> None:

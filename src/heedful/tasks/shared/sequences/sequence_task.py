@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 import torch
 
 from heedful.base.errors import UserError
-from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.pairs import PairCollator, pair_costs
@@ -115,8 +114,6 @@ class SequenceTask(SearchingTask):
 
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
-        if not isinstance(recipe.model, TransformerModel):
-            return None
         return static_layout(recipe.model, recipe.data, recipe.data.max_length + 1, self.shortest, precision)
 
     def validator(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> Validator:

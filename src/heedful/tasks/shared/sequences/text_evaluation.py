@@ -11,7 +11,7 @@ from heedful.metrics.edits import Reference, variants_of
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.rows import PERPLEXITY, TEXT_METRICS
 from heedful.metrics.scores import ItemScores, Score, scores_of
-from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, score_texts
+from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, text_scorer
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.tasks.shared.evaluation import Evaluation
 
@@ -94,7 +94,7 @@ class TextEvaluation(Evaluation):
 
     def item_scores(self) -> ItemScores:
         """Return what each text adds to chrF and the scores that were asked for."""
-        return score_texts(self.unit, self.inputs, self.texts, self.references, self.shown, self.scoring)
+        return text_scorer(self.unit, self.inputs, self.references, self.shown, self.scoring)(self.texts)
 
     def to_json(self) -> dict[str, object]:
         """Return everything as JSON values."""
