@@ -2,9 +2,10 @@
 
 import ast
 import inspect
+import re
 import textwrap
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar, get_args, get_origin
 
 import heedful
 
@@ -51,8 +52,27 @@ def _class(name: str, thing: type) -> Iterator[str]:
             yield f"### {name}.{key}"
         else:
             yield f"### {name}.{key}()"
-            yield _fenced(_signature(key, plain))
+            yield _fenced(_with_types(_signature(key, plain), thing))
         yield _document(getattr(plain, "fget", None) or getattr(plain, "func", None) or plain)
+
+
+def _with_types(signature: str, thing: type) -> str:
+    """Return the signature of a method with the types that a class chose for the variables of its bases."""
+    chosen = _types(thing, {})
+    return re.sub(r"\b\w+\b", lambda word: chosen.get(word[0], word[0]), signature) if chosen else signature
+
+
+def _types(thing: type, known: Mapping[str, str]) -> dict[str, str]:
+    """Return the types that a class has in the place of the variables of its bases; `known` are those of its own."""
+    found: dict[str, str] = {}
+    for base in vars(thing).get("__orig_bases__", thing.__bases__):
+        origin, own = get_origin(base) or base, dict[str, str]()
+        for variable, given in zip(getattr(origin, "__parameters__", ()), get_args(base), strict=False):
+            name = getattr(given, "__name__", str(given))
+            own[variable.__name__] = known.get(name, name) if isinstance(given, TypeVar) else name
+        if origin is not Generic:
+            found |= {**_types(origin, own), **own}
+    return found
 
 
 def _members(thing: type) -> Iterator[tuple[str, Any]]:

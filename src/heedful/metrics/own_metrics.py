@@ -42,7 +42,13 @@ def check_metrics(given: object, rules: TaskRules) -> dict[str, Metric]:
         raise UserError(f"`metrics` is {shortened(given)}, but must be a dictionary of functions by name.")
     if given and not rules.outputs:
         raise UserError(f"`metrics` score outputs, which {rules.learner} does not have: leave them out.")
-    return {_name(name, rules): _metric(name, value) for name, value in given.items()}
+    taken = [*(known for known in rules.metrics if known not in rules.own_metrics), *_RECORDED]
+    for name in given:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise UserError(f"`metrics` has the name {shortened(name)}, but a name must be letters, digits and `_`.")
+        if name in taken:
+            raise UserError(f'`metrics["{name}"]`: the name is one of Heedful\'s own: choose another.')
+    return {name: _metric(name, value) for name, value in given.items()}
 
 
 def metrics_by_name(given: object) -> list[str] | None:
@@ -54,16 +60,11 @@ def metrics_by_name(given: object) -> list[str] | None:
 
 def score_outputs(metrics: Metrics, outputs: Sequence[Any], references: Sequence[Any]) -> dict[str, float]:
     """Return the value of each metric."""
-    return {name: _finite(name, metric.function(list(outputs), list(references))) for name, metric in metrics.items()}
-
-
-def _name(name: object, rules: TaskRules) -> str:
-    if not isinstance(name, str) or not name.isidentifier():
-        raise UserError(f"`metrics` has the name {shortened(name)}, but a name must be letters, digits and `_`.")
-    known = [known for known in rules.metrics if known not in rules.own_metrics]
-    if name in (*known, *_RECORDED):
-        raise UserError(f'`metrics["{name}"]`: the name is one of Heedful\'s own: choose another.')
-    return name
+    found = {name: metric.function(list(outputs), list(references)) for name, metric in metrics.items()}
+    for name, value in found.items():
+        if not isinstance(value, Real) or not math.isfinite(value):
+            raise UserError(f"The metric `{name}` returned {shortened(value)}, but must return a finite number.")
+    return {name: float(value) for name, value in found.items()}
 
 
 def _metric(name: object, value: object) -> Metric:
@@ -82,9 +83,3 @@ def _metric(name: object, value: object) -> Metric:
             "references."
         ) from None
     return metric
-
-
-def _finite(name: str, value: object) -> float:
-    if not isinstance(value, Real) or not math.isfinite(value):
-        raise UserError(f"The metric `{name}` returned {shortened(value)}, but must return a finite number.")
-    return float(value)

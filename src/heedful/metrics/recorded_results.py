@@ -38,7 +38,10 @@ def record(
     if unusable:
         key = unusable[0]
         raise UserError(f"`{key}` is {figures[key]}, which cannot be recorded: a figure must be a finite number.")
-    old = _figures_of(path) if merge and path.exists() else {}
+    recorded = read_json(path) if merge and path.exists() else {"figures": {}}
+    old = recorded.get("figures") if isinstance(recorded, dict) else None
+    if not isinstance(old, dict):
+        raise UserError(f"{path} has no `figures` to add to: delete it, or record under another name.")
     result = {
         "name": name,
         "command": command,
@@ -76,11 +79,3 @@ def cpu_name() -> str:
     lines = facts.read_text().splitlines() if facts.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return names[0] if names else platform.processor() or platform.machine()
-
-
-def _figures_of(path: Path) -> dict[str, float]:
-    recorded = read_json(path)
-    figures = recorded.get("figures") if isinstance(recorded, dict) else None
-    if not isinstance(figures, dict):
-        raise UserError(f"{path} has no `figures` to add to: delete it, or record under another name.")
-    return figures

@@ -34,20 +34,16 @@ def token_f1(said: str, answers: Sequence[str]) -> float:
 
     F1 = 2 P R / (P + R) over the words that both have; between an empty answer and another, 1 if both are empty.
     """
-    words = normalize_answer(said).split()
-    return max(_f1(words, answer.split()) for answer in _acceptable(answers))
+    words, found = normalize_answer(said).split(), []
+    for true in map(str.split, _acceptable(answers)):
+        same = sum((Counter(words) & Counter(true)).values())
+        found.append(2 * same / (len(words) + len(true)) if words and true else float(words == true))
+    return max(found)
 
 
 def _acceptable(answers: Sequence[str]) -> list[str]:
     """Return the normalised answers; only the empty one if none says anything."""
     return [answer for answer in map(normalize_answer, answers) if answer] or [""]
-
-
-def _f1(said: list[str], true: list[str]) -> float:
-    if not said or not true:
-        return float(said == true)
-    same = sum((Counter(said) & Counter(true)).values())
-    return 2 * same / (len(said) + len(true))
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,6 @@
 """The task of readers: questions about texts, whose answers are spans of the text."""
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -39,6 +38,7 @@ class AnswerTask(Task):
     rules: TaskRules = ANSWER
     model_type = Reader
     doing = "answering"
+    arguments = ('--question "..." --text report.txt', '"...", "..."')
     _validated: tuple[Prepared, Sequence[Question], Sequence[PiecedQuestion]] | None = None
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
@@ -85,10 +85,6 @@ class AnswerTask(Task):
             chosen = [fitting[row] for row in spread(most or len(fitting), len(fitting))]
             self._validated = prepared, chosen, piece_questions(chosen, bundle.vocabularies["text"], form)
         return self._validated[1:]
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        return f'heedful answer {folder} --question "..." --text report.txt', 'answer("...", "...")'
 
     def read_corpus(self, model: Reader, corpus: AnyCorpus, folder: str) -> Iterable[Question]:
         """Read questions with texts and answers."""

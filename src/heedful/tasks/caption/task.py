@@ -1,7 +1,6 @@
 """The task of captioners: images and sentences about them, the next token of a caption, exact matches and BLEU."""
 
 from collections.abc import Callable, Iterable
-from pathlib import Path
 
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.mixed import CaptionerModel
@@ -24,6 +23,7 @@ class CaptionTask(SearchingTask):
 
     rules: TaskRules = CAPTION
     model_type = Captioner
+    arguments = ("photo.jpg", '["photo.jpg"]')
     doing = "describing"
     written = "text"
 
@@ -44,10 +44,6 @@ class CaptionTask(SearchingTask):
         """Read images with their captions, but none without any."""
         corpora = (read_captioned(corpus, recipe.data.folder) for corpus in recipe.data.valid)
         return (row for corpus in corpora for row in corpus if any(map(str.strip, row.captions)))
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        return f"heedful caption {folder} photo.jpg", 'caption(["photo.jpg"])'
 
     def read_corpus(self, model: object, corpus: AnyCorpus, folder: str) -> Iterable[Captioned]:
         """Read images with their captions."""

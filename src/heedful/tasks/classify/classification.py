@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.metrics.classification import ClassificationResult, mark_classes
-from heedful.tasks.shared.pooled.sparse_regression import Penalties
+from heedful.tasks.shared.pooled.sparse_regression import Loss, Penalties
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def decide_classes(scores_BC: Float[Tensor, "B C"], several: bool) -> NDArray[np
 
 
 @dataclass(frozen=True)
-class ClassLoss:
+class ClassLoss(Loss):
     """-log P of the true classes: of one class, or of each of several by itself."""
 
     penalties: ClassVar = Penalties((0.5, 2.0, 10.0, 40.0, 160.0))

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -179,6 +178,7 @@ class AnswerImagesTask(AnyImageTask):
 
     rules: TaskRules = ANSWER_IMAGES
     model_type = ImageAnswerer
+    arguments = ('--question "..." --image photo.jpg', '"...", "photo.jpg"')
     doing, noun, called, counted = "answering", "question", "answers", "patches and words of questions"
     prepare_data = prepare_image_questions
 
@@ -195,10 +195,6 @@ class AnswerImagesTask(AnyImageTask):
     def counts(self, stores: Sequence[TokenStore], rows: Indices) -> Indices:
         """Return the number of questions about each image."""
         return lengths_of(stores, "lengths", rows)
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        return f'heedful answer {folder} --question "..." --image photo.jpg', 'answer("...", "photo.jpg")'
 
     def read_corpus(self, model: ImageAnswerer, corpus: AnyCorpus, folder: str) -> Iterable[AskedImage]:
         """Read images with questions and answers."""

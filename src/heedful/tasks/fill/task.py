@@ -1,7 +1,6 @@
 """The task of masked language models: running text, masked tokens, and next-sentence prediction."""
 
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -37,6 +36,7 @@ class FillTask(Task):
 
     rules: TaskRules = FILL
     model_type = MaskFiller
+    arguments = ('"... [MASK] ..."', '"... [MASK] ..."')
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary is kept."""
@@ -78,10 +78,6 @@ class FillTask(Task):
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of the first epoch; others differ, as each cuts texts differently."""
         return float(sum(spans.lengths.sum() for spans in self.feed(recipe, prepared).plan(0)))
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        return f'heedful fill {folder} "... [MASK] ..."', 'fill("... [MASK] ...")'
 
     def evaluate(
         self,

@@ -1,7 +1,6 @@
 """The task of language models: they learn to predict the next token of running text."""
 
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -37,6 +36,7 @@ class GenerateTask(Task):
 
     rules: TaskRules = GENERATE
     model_type = TextGenerator
+    arguments = ('--prompt "Once upon a time"', '"Once upon a time"')
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary is kept."""
@@ -91,10 +91,6 @@ class GenerateTask(Task):
         """Count the tokens that an epoch predicts."""
         counts = [store.tokens("text") - len(store) for store in prepared.train]
         return float(sum(count * weight for count, weight in zip(counts, prepared.weights, strict=True)))
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        return f'heedful generate {folder} --prompt "Once upon a time"', 'generate("Once upon a time")'
 
     def evaluate(
         self,

@@ -1,7 +1,6 @@
 """The task of parsers: sentences and their trees as sequences of brackets, the next bracket, F1."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from heedful.base.trees import Tree
@@ -23,6 +22,7 @@ class ParseTask(SequenceTask):
 
     rules: TaskRules = PARSE
     model_type = Parser
+    arguments = ("< sentences.txt", '["..."]')
     doing = "parsing"
 
     def validation_rows(self, recipe: Recipe) -> Iterable[Tree]:
@@ -37,10 +37,6 @@ class ParseTask(SequenceTask):
     def samples(self, rows: Sequence[Tree], found: ParseEvaluation) -> Sequence[Sample]:
         """Return a few sentences with their trees, true and predicted."""
         return some_outputs(*zip(*found.shown(), strict=True))
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        return f"heedful parse {folder} < sentences.txt", 'parse(["..."])'
 
     def read_corpus(self, model: object, corpus: AnyCorpus, folder: str) -> Iterable[Tree | None]:
         """Read trees from one file, or from two files, sentences and their trees, line by line."""

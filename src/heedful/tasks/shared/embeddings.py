@@ -130,7 +130,9 @@ class _Embedding:
     ) -> None:
         if pool not in get_args(PoolName):
             raise UserError(f'`pool` is "{pool}", but must be "mean", "first", "max" or "last".')
-        if pool == "first" and _causal(model.network):
+        network = model.network
+        causal = isinstance(network, LanguageModel) or isinstance(getattr(network, "encoder", None), LanguageEncoder)
+        if pool == "first" and causal:  # the vector of a token knows the tokens before it alone
             raise UserError(
                 '`pool` is "first", but the first vector of a language model is the same for every text: use "last" or '
                 '"mean".'
@@ -226,11 +228,6 @@ def _reader(network: nn.Module) -> nn.Module:
     if not isinstance(reader, nn.Module):
         raise UserError("The network of this model is its program's own and has no `encoder`: it has no vectors.")
     return reader
-
-
-def _causal(network: nn.Module) -> bool:
-    """Whether the vector of a token knows the tokens before it alone."""
-    return isinstance(network, LanguageModel) or isinstance(getattr(network, "encoder", None), LanguageEncoder)
 
 
 def _check_layer(encoder: nn.Module | None, layer: int) -> None:

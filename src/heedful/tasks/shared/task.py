@@ -40,6 +40,7 @@ class Task(ABC):
     rules: TaskRules  # of its recipes, and the names of its models; without torch
     model_type: type[LoadedModel[Any]]  # class of its loaded models
     doing: ClassVar[str] = "evaluating"  # what progress calls an evaluation
+    arguments: ClassVar[tuple[str, str]] = ("", "")  # examples of what its command and its method get: see `usage`
     _in_use: LoadedModel[Any] | None = None
 
     @abstractmethod
@@ -93,9 +94,10 @@ class Task(ABC):
         """Load a bundle as a usable model; an ensemble applies to tasks that search."""
         return read_model(self.model_type, [folder, *ensemble], placement, self.rules)
 
-    @abstractmethod
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""
+        of_command, of_call = self.arguments
+        return f"heedful {self.rules.verb} {folder} {of_command}", f"{self.rules.verb}({of_call})"
 
     def evaluate(
         self,

@@ -116,7 +116,19 @@ class Tagger(Embeds[WordClassifier], Evaluates[WordClassifier, TagEvaluation]):
             ]
             for number, words in enumerate(sentences, start=first):
                 self._form.check_text(" ".join(words), f"{name}, line {number:,}")
-            return self._tagged(sentences)
+            scores = self.scores([self.formed(TaggedText(words)) for words in sentences if words])
+            decided = iter(decide_labels(self.network, scores))
+            shares = iter(label_probabilities(self.network, scores))
+            found = []
+            for words in sentences:
+                if not words:
+                    found.append(BLANK)
+                    continue
+                chosen_W = next(decided)
+                likely = next(shares).gather(1, chosen_W.unsqueeze(1)).flatten().tolist()
+                labels = tuple(self.labels[label] for label in chosen_W.tolist())
+                found.append(Tagging(words, labels, tuple(likely)))
+            return found
 
         return answer_stream(check_several(texts, "texts"), tagged, chunk=chunk, ready=ready)
 
@@ -189,18 +201,6 @@ class Tagger(Embeds[WordClassifier], Evaluates[WordClassifier, TagEvaluation]):
         """Tokenize normalised sentences as in training; a long one becomes several rows."""
         letters = model_of(self.recipe, TaggerModel).letters is not None
         return TokenStore(tagged_streams(texts, self._words, self.recipe.data.max_length, letters=letters))
-
-    def _tagged(self, sentences: Sequence[tuple[str, ...]]) -> list[Tagging]:
-        scores = self.scores([self.formed(TaggedText(words)) for words in sentences if words])
-        decided = iter(decide_labels(self.network, scores))
-        shares = iter(label_probabilities(self.network, scores))
-
-        def tagging(words: tuple[str, ...]) -> Tagging:
-            chosen_W, shares_WC = next(decided), next(shares)
-            likely = shares_WC.gather(1, chosen_W.unsqueeze(1)).flatten().tolist()
-            return Tagging(words, tuple(self.labels[label] for label in chosen_W.tolist()), tuple(likely))
-
-        return [tagging(words) if words else BLANK for words in sentences]
 
     def _own_facts(self) -> Iterator[str]:
         yield f"{len(self.labels):,} labels: {listed(self.labels)}"

@@ -1,7 +1,6 @@
 """The task of taggers: words and their labels, accuracy and F1."""
 
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -44,6 +43,7 @@ class TagTask(Task):
     rules: TaskRules = TAG
     model_type = Tagger
     doing = "tagging"
+    arguments = ("< sentences.txt", '["..."]')
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary and given labels are kept."""
@@ -95,10 +95,6 @@ class TagTask(Task):
                 advance(len(own))
         said = [decided.tolist() for decided in decide_labels(bundle.model, scores)]
         return LabelScores.of(bundle.vocabularies.labels, said, true, label_loss(bundle.model, scores, true))
-
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        return f"heedful tag {folder} < sentences.txt", 'tag(["..."])'
 
     def read_corpus(self, model: Tagger, corpus: AnyCorpus, folder: str) -> Iterable[TaggedText]:
         """Read sentences with labels."""

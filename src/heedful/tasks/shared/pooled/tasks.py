@@ -34,6 +34,7 @@ class PooledTask(Task):
     """Predicts classes or a number for each row; subclasses know of what."""
 
     metrics: ClassVar[Rows]
+    arguments = ("photo.jpg", '["photo.jpg"]')
     _line: tuple[Any, Mapping[str, float]] | None = None  # the training stores, and the scores of their line to beat
 
     @abstractmethod
@@ -98,16 +99,17 @@ class PooledTask(Task):
         """Return what a network would put out in the place of the scores of a linear model."""
         return scores_BC
 
-    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
-        """Return how to use such a model: a command, and a call in Python on `model`."""
-        name, argument = ("pairs.tsv", ', ["..."]') if recipe.data.paired else ("texts.txt", "")
-        if self.rules.images:
-            return f"heedful {self.rules.verb} {folder} photo.jpg", f'{self.rules.verb}(["photo.jpg"])'
-        return f"heedful {self.rules.verb} {folder} < {name}", f'{self.rules.verb}(["..."]{argument})'
-
 
 class PooledTextTask(PooledTask):
     """Predicts classes or a number for a text or a pair of texts."""
+
+    arguments = ("< texts.txt", '["..."]')
+
+    def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
+        """Return how to use such a model, with second texts if it reads pairs."""
+        command, call = super().usage(recipe, folder)
+        pairs = command.replace("texts.txt", "pairs.tsv"), call.replace('["..."]', '["..."], ["..."]')
+        return pairs if recipe.data.paired else (command, call)
 
     @abstractmethod
     def linear_loss(self, recipe: Recipe) -> Loss:
