@@ -29,8 +29,8 @@ from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
 from heedful.tasks.parse.bracketing import score_trees
 from heedful.tasks.parse.evaluation import ParseEvaluation
+from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.metrics import METRICS
-from heedful.tasks.tag.scoring import LabelScores
 
 Capture = pytest.CaptureFixture[str]
 

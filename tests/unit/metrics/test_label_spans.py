@@ -5,7 +5,7 @@ import random
 import pytest
 
 from heedful.metrics.label_spans import LabelResult, Span, SpanCounts, spans_of
-from heedful.tasks.tag.scoring import LabelScores
+from heedful.tasks.tag.label_scores import LabelScores
 
 SETS = [
     ["O", "B-A", "I-A", "B-B", "I-B"],

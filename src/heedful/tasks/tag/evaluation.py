@@ -9,8 +9,8 @@ from heedful.base.label_schemes import first_forbidden, scheme_of
 from heedful.data.corpora.tagged import TaggedText
 from heedful.metrics.classification import score_table
 from heedful.tasks.shared.evaluation import Item, ItemEvaluation
+from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.metrics import METRICS
-from heedful.tasks.tag.scoring import LabelScores
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

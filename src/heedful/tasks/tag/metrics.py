@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from heedful.metrics.rows import MetricRow
 
 if TYPE_CHECKING:
-    from heedful.tasks.tag.scoring import LabelScores
+    from heedful.tasks.tag.label_scores import LabelScores
 
 METRICS: "Final[tuple[MetricRow[LabelScores], ...]]" = (
     MetricRow(

@@ -31,8 +31,9 @@ from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
 from heedful.tasks.tag.data import WordPieces, tagged_streams
 from heedful.tasks.tag.evaluation import TagEvaluation, find_forbidden
 from heedful.tasks.tag.explaining import explain_tags
+from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.rules import TAG
-from heedful.tasks.tag.scoring import LabelScores, decide_labels, label_loss, label_probabilities, scores_of
+from heedful.tasks.tag.scoring import decide_labels, label_loss, label_probabilities, scores_of
 
 Sentence = str | Sequence[str]  # words with spaces between them, or a list of words
 

@@ -28,11 +28,12 @@ from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated
 from heedful.tasks.tag.data import prepare_tagged, sentences_of
+from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.metrics import METRICS
 from heedful.tasks.tag.model import Tagger
 from heedful.tasks.tag.objective import LabelSequences, WordLabels
 from heedful.tasks.tag.rules import TAG
-from heedful.tasks.tag.scoring import LabelScores, decide_labels, label_loss, scores_of
+from heedful.tasks.tag.scoring import decide_labels, label_loss, scores_of
 
 _SHORTEST: Final = 16  # tokens: batches of sentences that are all shorter leave some of the budget unused
 

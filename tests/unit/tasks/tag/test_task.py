@@ -17,8 +17,8 @@ from heedful.data.token_store import TokenStore
 from heedful.doctor.corpora.data import check_data
 from heedful.runs.training_run import train
 from heedful.tasks.shared.loaded_model import Placement
+from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.objective import LabelSequences, WordLabels
-from heedful.tasks.tag.scoring import LabelScores
 from heedful.tasks.tag.task import TagTask
 
 TASK = TagTask()
