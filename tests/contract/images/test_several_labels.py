@@ -141,6 +141,9 @@ def test_answers_and_scores_are_those_of_a_classifier_of_texts(
     assert "micro_f1" in {score.name for score in result.scores()}
     corpus = ClassifyImagesTask().evaluate(model, scenes)
     assert corpus.to_json()["micro_f1"] == result.to_json()["micro_f1"]
+    explained = model.explain(images[0].pixels(3))
+    assert explained.output == ", ".join(found[0].labels)
+    assert explained.classes == pytest.approx(found[0].probabilities, abs=1e-5)
     Image.fromarray(images[0].pixels(3)).save(tmp_path / "one.png")
     assert run(["classify", str(trained), str(tmp_path / "one.png"), "--json", "--device", "cpu"]) == 0
     assert json.loads(capsys.readouterr().out)["labels"] == list(found[0].labels)

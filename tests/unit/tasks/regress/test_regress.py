@@ -205,3 +205,14 @@ def test_a_regressor_is_no_classifier(trained: heedful.Run) -> None:
     with refuses("...is a model that predicts a number for a text..."):
         heedful.TextClassifier.load(trained.folder)
     assert Scale(1.0, 2.0).deviation == 2.0
+
+
+def test_documents_have_numbers_too(tmp_path: Path) -> None:
+    words, sentences = ({"family": "recurrent", "width": width} for width in (6, 5))
+    encoder = {"family": "hierarchical", "words": words, "sentences": sentences, "max_sentence": 6}
+    made = recipe(encoder=encoder)
+    run = heedful.train(made, tmp_path / "run", {"train.steps": 2}, train=rated(20), valid=rated(5, 2), quiet=True)
+    model: Any = run.model
+    number, blank = model.regress(["a great film . a good plot .", " "])
+    assert (isinstance(number, float), blank) == (True, None)
+    assert [*model.stream(["a great film . a good plot ."])] == [number]
