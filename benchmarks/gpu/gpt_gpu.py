@@ -38,7 +38,7 @@ from heedful.config.corpora.containers import PlainText
 from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.config.train.optimizers import AdamW
 from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Train, Validation

@@ -42,7 +42,7 @@ from heedful.config.train.table import Train, Validation
 from heedful.data.corpora.images import LabelledImage
 from heedful.data.prepare.images import SIZE, decode_all, image_streams, pixel_stream
 from heedful.data.prepare.prepared import Prepared
-from heedful.data.prepare.streams import WHOLE_NUMBERS
+from heedful.data.prepare.stores import WHOLE_NUMBERS
 from heedful.data.token_store import Ragged, TokenStore, open_store, write_store
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.recorded_results import RESULTS

@@ -31,7 +31,7 @@ from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.builtin.scenes import Scene
 from heedful.data.builtin.scenes_drawing import coverage
 from heedful.data.corpora.images import read_captioned

@@ -17,9 +17,9 @@ from torch import Tensor, nn
 from heedful.base.packed import IGNORED, Nested
 from heedful.config.recipe import Recipe
 from heedful.config.train.table import Masking
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
 from heedful.data.batches.texts import AnyTextCollator, DocumentCollator, PairedTextCollator, TextBatch, TextCollator
+from heedful.data.collate import StaticShape
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import read_bundle

@@ -15,8 +15,8 @@ from tests.shared.covering import one_in
 from torch import nn
 
 from heedful.config.model.encoder_only import ReaderModel
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import read_bundle
 from heedful.models.from_recipe.encoder_only import build_reader

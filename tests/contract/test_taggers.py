@@ -14,8 +14,8 @@ from tests.shared.taggers import LABELS, tagged_sentences, write_conll
 
 from heedful.base.label_schemes import first_forbidden
 from heedful.config.recipe import Recipe
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.tagged import TaggedBatch, TaggedCollator
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import Bundle, read_bundle
 from heedful.models.from_recipe.encoder_only import build_tagger

@@ -9,8 +9,7 @@ from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
 from heedful.config.model.pooled import TextModel
 from heedful.config.section import Section
-from heedful.config.tables import Tables, model_of
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import Tables, TaskRules, model_of
 from heedful.config.tasks import TASKS
 from heedful.config.train.schedules import InverseSqrt, Noam, UntunedExponentialWarmup, UntunedLinearWarmup
 

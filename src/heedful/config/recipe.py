@@ -11,9 +11,7 @@ from typing import Self
 from pydantic import PrivateAttr, ValidationInfo, model_validator
 
 from heedful.config.checks import check_recipe
-from heedful.config.model.mixed import PairModel
-from heedful.config.tables import Tables, pair_model
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import Tables, TaskRules
 from heedful.config.tasks import find_rules, from_outside
 from heedful.config.tokenizer import AnyTokenizer
 
@@ -55,11 +53,6 @@ class Recipe(Tables):
     def given_rules(self) -> TaskRules | None:
         """Rules of a task from outside Heedful; None if the recipe was read without them."""
         return self._given
-
-    @property
-    def pair_model(self) -> PairModel:
-        """The model table of a network that maps one sequence to another."""
-        return pair_model(self)
 
     @property
     def label_smoothing(self) -> float:

@@ -1,13 +1,55 @@
-"""The rules of a task: which recipes it allows and what its models are called, without torch."""
+"""The tables of a recipe, and the rules of a task: which tables it allows and what its models are called."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypeVar
+
+from pydantic import Field
 
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.corpora.roles import Roles
+from heedful.config.data import Data
+from heedful.config.decode import Decode, Evaluate
 from heedful.config.model.any import AnyModel
-from heedful.config.tables import Tables
+from heedful.config.model.mixed import PairModel
+from heedful.config.model.transformer import TransformerModel
+from heedful.config.section import Section
+from heedful.config.tokenizer import AnyTokenizer, ByteBpe
+from heedful.config.train.table import Train
+
+Model = TypeVar("Model", bound=Section)
+
+
+class Tables(Section):
+    """All tables and keys of a recipe."""
+
+    task: str | None = Field(default=None, examples=["translate"])
+    """What the model is trained for, such as translate, classify or answer; by default the usual task of its family."""
+    data: Data = Field(examples=[{"train": {"source": "train.en", "target": "train.de"}}])
+    """Corpora, their form and the size of batches."""
+    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe, examples=[{"kind": "unigram", "size": 16000}])
+    """Kind and size of the vocabularies."""
+    model: AnyModel = Field(default_factory=TransformerModel, examples=[{"preset": "base"}])
+    """Family and shape of the network."""
+    train: Train = Field(default_factory=Train, examples=[{"steps": 20000}])
+    """Optimisation, checkpoints and validation."""
+    decode: Decode = Field(default_factory=Decode, examples=[{"beam": 5}])
+    """Search for translations."""
+    evaluate: Evaluate = Field(default_factory=Evaluate, examples=[{"bleu_tokenize": "13a"}])
+    """Computation of scores."""
+
+    @property
+    def pair_model(self) -> PairModel:
+        """The model table of a network that maps one sequence to another."""
+        assert isinstance(self.model, PairModel), f"{self.model.family} does not map sequences"
+        return self.model
+
+
+def model_of(recipe: Tables, kind: type[Model]) -> Model:
+    """Return the [model] table of a recipe whose task implies its class."""
+    assert isinstance(recipe.model, kind), f"{recipe.model.family} is not a {kind.__name__}"
+    return recipe.model
+
 
 Better = Literal["higher", "lower"]
 

@@ -59,18 +59,15 @@ def key_of(value: object) -> str:
 def cached(folder: Path, load: Callable[[Path], Entry | None], build: Callable[[Path], None], progress: Say) -> Entry:
     """Load the entry in this folder; where there is none or a damaged one, `build` it in a staging folder."""
     with _elsewhere():
-        entry = load(folder)
-        if entry is not None and _is_sound(folder):
-            _mark_used(folder, entry)
+        if (entry := _found(folder, load)) is not None:
             return entry
     with _lock(folder, progress):
-        entry = load(folder)  # another process may have built it in the meantime
-        if entry is not None and _is_sound(folder):
-            _mark_used(folder, entry)
+        if (entry := _found(folder, load)) is not None:  # another process has built it in the meantime
             return entry
         if (folder / HASHES).exists():
             progress(f"{folder} is damaged: preparing it again")
-        _remove_leftovers(folder)
+        for leftover in folder.parent.glob(f".{folder.name}.*"):  # of builders that were killed: the lock is ours
+            shutil.rmtree(leftover, ignore_errors=True)
         with new_folder(folder) as staged:
             build(staged)
             hashes = {path.name: sha256_of_file(path) for path in sorted(staged.iterdir())}
@@ -81,13 +78,17 @@ def cached(folder: Path, load: Callable[[Path], Entry | None], build: Callable[[
     return entry
 
 
-def _is_sound(folder: Path) -> bool:
-    """Whether the files of an entry have the hashes that are stated in it; an earlier version stated none."""
+def _found(folder: Path, load: Callable[[Path], Entry | None]) -> Entry | None:
+    """Load an entry whose files have the hashes that are stated in it; an earlier version stated none."""
+    entry = load(folder)
     try:
-        stated = read_json(folder / HASHES)
-        return isinstance(stated, dict) and all(sha256_of_file(folder / name) == stated[name] for name in stated)
+        stated = read_json(folder / HASHES) if entry is not None else None
+        if isinstance(stated, dict) and all(sha256_of_file(folder / name) == stated[name] for name in stated):
+            _mark_used(folder, entry)
+            return entry
     except UserError:  # missing or damaged
-        return False
+        pass
+    return None
 
 
 def in_use(folder: Path) -> bool:
@@ -145,12 +146,6 @@ def _elsewhere() -> Iterator[None]:
         yield
     except (MachineError, UserError) as error:
         raise type(error)(f"{error} `$HEEDFUL_CACHE` is where the cache goes: set it to another folder.") from error
-
-
-def _remove_leftovers(folder: Path) -> None:
-    """Remove the staging folders of builders that were killed; the lock says that none is at work."""
-    for leftover in folder.parent.glob(f".{folder.name}.*"):
-        shutil.rmtree(leftover, ignore_errors=True)
 
 
 # --- all entries ------------------------------------------------------------------------------------------------------

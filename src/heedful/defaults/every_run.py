@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from heedful.config.tables import Tables
+from heedful.config.task_rules import Tables
 from heedful.config.train.schedules import InverseSqrt, Noam
 from heedful.defaults.rules import PAPER, Case, Rule
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from heedful.config.model.pooled import ImageRegressorModel
-from heedful.config.tables import Tables
+from heedful.config.task_rules import Tables
 from heedful.data.corpora.images import read_images
 from heedful.defaults.facts import Row
 from heedful.defaults.rules import Case, Rule, TaskDefaults

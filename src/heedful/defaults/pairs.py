@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.config.tables import Tables
+from heedful.config.task_rules import Tables
 from heedful.data.corpora.pairs import read_pairs
 from heedful.defaults.facts import Row
 from heedful.defaults.rules import Case, Rule, TaskDefaults

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from heedful.config.model.transformer import TRANSFORMER_PRESETS
 from heedful.config.section import Section
-from heedful.config.tables import Tables
+from heedful.config.task_rules import Tables
 from heedful.defaults.facts import LITTLE, CorpusFacts, Row
 
 PAPER: Final = 4000  # warm-up updates of the default schedule

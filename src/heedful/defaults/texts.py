@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from heedful.config.model.pooled import ClassifierModel, RegressorModel, TextModel
-from heedful.config.tables import Tables, model_of
+from heedful.config.task_rules import Tables, model_of
 from heedful.data.corpora.texts import read_texts
 from heedful.defaults.facts import Row
 from heedful.defaults.rules import Case, Rule, TaskDefaults, power_of_two

@@ -18,7 +18,7 @@ from heedful.base.errors import UserError
 from heedful.base.files import read_bytes
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop.model_folder import CheckedConfig, ModelFolder

@@ -14,7 +14,7 @@ from torch import Tensor
 from heedful.base.errors import UserError
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop.byte_level import read_byte_level
 from heedful.interop.model_folder import CheckedConfig, CheckedWeights, ModelFolder

@@ -13,7 +13,7 @@ from heedful.base.errors import UserError
 from heedful.config.model.images import ImageTransformerTable
 from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.reading.load import recipe_from_json
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop.model_folder import CheckedConfig, CheckedWeights, ModelFolder
 from heedful.models.bundle import Bundle

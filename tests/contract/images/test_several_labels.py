@@ -18,8 +18,8 @@ from heedful.cli.main import run
 from heedful.config.corpora.containers import Builtin, Csv, Jsonl, Npz
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.images import ImageCollator
+from heedful.data.collate import StaticShape
 from heedful.data.corpora.images import read_images
 from heedful.data.prepare.images import image_streams
 from heedful.data.token_store import TokenStore

@@ -9,7 +9,7 @@ from tests.shared.examples import examples
 from tests.shared.refusals import refuses
 
 from heedful.base.packed import Layout
-from heedful.data.batch_layout import Lengths, StaticShape, layout_of, layouts, ragged_layouts, static_layouts
+from heedful.data.collate import Lengths, StaticShape, layout_of, layouts, ragged_layouts, static_layouts
 
 sizes = st.lists(st.integers(0, 9), min_size=1, max_size=8)
 

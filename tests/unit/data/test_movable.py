@@ -12,7 +12,7 @@ from torch import Tensor
 from heedful.base.packed import Layout, Nested, Packed
 from heedful.data.batches.pairs import PairBatch, collate
 from heedful.data.batches.texts import DocumentCollator, TextBatch, TextCollator
-from heedful.data.movable import Movable
+from heedful.data.collate import Movable
 from heedful.data.token_store import TokenStore
 
 KINDS = ("pairs", "texts", "pairs of texts", "several labels", "documents")

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Packed
 from heedful.config.model.pooled import ClassifierModel
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextCollator
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.models.from_recipe.encoder_only import build_classifier

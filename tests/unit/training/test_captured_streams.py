@@ -11,8 +11,8 @@ from torch import Tensor
 
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.train.optimizers import AdamW
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.windows import Streams
+from heedful.data.collate import StaticShape
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel, set_precision
 from heedful.training import updates as captured_updates

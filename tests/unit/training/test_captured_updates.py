@@ -18,10 +18,10 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import Constant
 from heedful.config.train.table import Masking
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed
 from heedful.data.batches.pairs import PairCollator, collate
 from heedful.data.batches.texts import TextCollator
+from heedful.data.collate import StaticShape
 from heedful.data.epochs.loader import Feed, RowFeed
 from heedful.data.token_store import TokenStore
 from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from heedful.base.packed import IGNORED, Packed
 from heedful.config.model.pooled import ClassifierModel
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextBatch, TextCollator
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.networks import Classifier, set_precision

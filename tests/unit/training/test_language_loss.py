@@ -10,9 +10,9 @@ from torch import Tensor
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED
 from heedful.config.model.pooled import ClassifierModel
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import TextBatch, TextCollator
 from heedful.data.batches.windows import PlannedWindows, collate_windows
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.models.from_recipe.encoder_only import build_classifier

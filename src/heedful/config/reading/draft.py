@@ -11,7 +11,7 @@ from heedful.base.errors import UserError, by_caller
 from heedful.config.corpora.containers import FORMS
 from heedful.config.corpora.old_names import with_current_names
 from heedful.config.reading.outline import MARKS, KeyPath, default_kind, is_list, locate, mark_of, sections
-from heedful.config.reading.recipe_file import MOST_LEVELS
+from heedful.config.reading.toml import MOST_LEVELS
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section
 

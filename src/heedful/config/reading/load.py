@@ -20,9 +20,8 @@ from heedful.config.reading.draft import (
     plain_values,
     with_overrides,
 )
-from heedful.config.reading.recipe_file import read_recipe_file
 from heedful.config.reading.shipped_recipes import find_recipe, shipped_recipes
-from heedful.config.reading.toml import toml_document
+from heedful.config.reading.toml import read_recipe_file, toml_document
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import Better, TaskRules
 from heedful.config.tasks import TASKS, find_rules

@@ -11,12 +11,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.base.packed import IGNORED, Images, Layout, Packed, runs_of
-from heedful.data.batch_layout import Lengths, StaticShape, layout_of
 from heedful.data.batches.texts import LabelledBatch, kept_pieces, labels_of
-from heedful.data.collate import gather, marked_sequences, places_of, rows_by_store
+from heedful.data.collate import (
+    Lengths,
+    Movable,
+    StaticShape,
+    gather,
+    layout_of,
+    marked_sequences,
+    places_of,
+    rows_by_store,
+)
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.images.decoding import channels_of, rows_of_pixels
-from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 
 
@@ -61,13 +68,11 @@ class ImageCollator:
         if static is not None:
             sizes = np.concatenate([sizes, np.repeat(sizes[-1:], static.sentences - len(sizes), axis=0)])
         labels = labels_of(stores, indices, len(sizes), self.classes)
-        return ImageBatch(self._packed(stores, indices, sizes), labels, len(indices), int(tokens.sum()))
+        return ImageBatch(self.images(stores, indices, sizes), labels, len(indices), int(tokens.sum()))
 
-    def images(self, stores: Sequence[TokenStore], indices: Indices) -> Images:
-        """Pack these images, whatever else their rows have."""
-        return self._packed(stores, indices, _sizes(stores, indices))
-
-    def _packed(self, stores: Sequence[TokenStore], indices: Indices, sizes: NDArray[np.int64]) -> Images:
+    def images(self, stores: Sequence[TokenStore], indices: Indices, sizes: NDArray[np.int64] | None = None) -> Images:
+        """Pack these images, whatever else their rows have; `sizes` beyond theirs are those of black images."""
+        sizes = _sizes(stores, indices) if sizes is None else sizes
         runs = runs_of([(int(height), int(width)) for height, width in sizes])
         lengths = np.array([run.tokens(self.patch, self.class_token) for run in runs for _ in range(run.images)])
         layout = layout_of(lengths.astype(np.int64), int(lengths.max(initial=0)))

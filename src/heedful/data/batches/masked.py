@@ -13,12 +13,18 @@ from torch import Tensor
 
 from heedful.base.packed import IGNORED, Packed
 from heedful.config.train.table import Masking
-from heedful.data.batch_layout import Lengths, StaticShape, most_sentences
 from heedful.data.batches.next_sentences import SentencePairs
 from heedful.data.batches.stretches import Cutting, Runs, SingleStretches, Spans, plan_spans
-from heedful.data.collate import marked_sequences, places_of, rows_by_store
+from heedful.data.collate import (
+    Lengths,
+    Movable,
+    StaticShape,
+    marked_sequences,
+    most_sentences,
+    places_of,
+    rows_by_store,
+)
 from heedful.data.epochs.plan import batches_by_length, generator, spread
-from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 
 # Any numbers, but always the same: they decide where masks are.
@@ -103,11 +109,15 @@ class MaskedFeed:
             values[places] = _pieces(self.stores, runs)
             maskable[places] = begins[first] = True
             segments[places_of(first, runs.lengths + 1)] = number
+        # The number of each token's word, where whole words are masked; a stretch begins with a new one.
+        words: _Numbers | None = None
+        if self.masking.whole_words and self.begins_word is not None:
+            words = np.cumsum(begins | self.begins_word[values[:tokens]])
         masked = mask(
             values[:tokens],
             maskable,
             np.repeat(np.arange(inputs), lengths),
-            self._words(values[:tokens], begins),
+            words,
             self.masking,
             self.vocabulary,
             self.mask_id,
@@ -128,13 +138,6 @@ class MaskedFeed:
             tokens,
             chosen,
         )
-
-    def _words(self, tokens_N: NDArray[np.int64], begins_N: NDArray[np.bool_]) -> NDArray[np.int64] | None:
-        """Return the number of each token's word, where whole words are masked; a stretch begins with a new one."""
-        if not self.masking.whole_words:
-            return None
-        assert self.begins_word is not None
-        return np.cumsum(begins_N | self.begins_word[tokens_N])
 
 
 # --- validation -------------------------------------------------------------------------------------------------------
@@ -229,44 +232,22 @@ def mask(
     owners = owners_N[candidates]
     counts = np.bincount(owners)
     quotas = np.where(counts > 0, np.maximum(1, np.rint(masking.share * counts)), 0).astype(np.int64)
-    if words_N is None:
-        chosen = _tokens(owners, counts, quotas, random)
+    if words_N is None:  # a random subset of each input's tokens, as large as its quota
+        chosen = np.sort(_shuffled(owners, random)[places_of(np.cumsum(counts) - counts, quotas)])
     else:
         chosen = _whole_words(owners, words_N[candidates], quotas, random)
     places_P = candidates[chosen]
-    return Masked(
-        _replaced(tokens_N, places_P, masking, vocabulary, mask_id, random),
-        places_P,
-        tokens_N[places_P],
-    )
-
-
-def most_chosen(tokens: int, inputs: int, share: float) -> int:
-    """Return the most tokens that are ever chosen in inputs of this number of tokens in all."""
-    return int(np.ceil(share * tokens)) + inputs
-
-
-def _replaced(
-    tokens_N: _Numbers,
-    places_P: _Numbers,
-    masking: Masking,
-    vocabulary: range,
-    mask_id: int,
-    random: np.random.Generator,
-) -> _Numbers:
     fates = random.random(len(places_P))
     masked, changed = fates < masking.masked, fates < masking.masked + masking.random
     pieces = random.integers(vocabulary.start, vocabulary.stop, len(places_P))
     inputs_N = tokens_N.copy()
     inputs_N[places_P] = np.where(masked, mask_id, np.where(changed, pieces, tokens_N[places_P]))
-    return inputs_N
+    return Masked(inputs_N, places_P, tokens_N[places_P])
 
 
-def _tokens(owners: _Numbers, counts: _Numbers, quotas: _Numbers, random: np.random.Generator) -> _Numbers:
-    """Return a random subset of each input's tokens, as large as its quota."""
-    order = _shuffled(owners, random)
-    firsts = np.cumsum(counts) - counts
-    return np.sort(order[places_of(firsts, quotas)])
+def most_chosen(tokens: int, inputs: int, share: float) -> int:
+    """Return the most tokens that are ever chosen in inputs of this number of tokens in all."""
+    return int(np.ceil(share * tokens)) + inputs
 
 
 def _whole_words(owners: _Numbers, words: _Numbers, quotas: _Numbers, random: np.random.Generator) -> _Numbers:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from heedful.base.errors import UserError
-from heedful.data.batches.stretches import Runs, SentencePieces, Spans, refuse_too_short
+from heedful.data.batches.stretches import Cutting, Runs, SentencePieces, Spans
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 
@@ -22,24 +22,18 @@ _BLOCK: Final = 1 << 15  # documents that are looked at together
 _WAY_OUT: Final = "add some, or set `model.next_sentence = false` in training"
 
 
-@dataclass(frozen=True)
-class SentencePairs:
+class SentencePairs(Cutting):
     """Pairs sentences with those that follow, or with others. At least a part of each sentence is in a pair.
 
     A sentence that is alone in its document has none that follows. What such ones take from the balance of both kinds
     is given back by other pairs of the pool.
     """
 
-    max_length: int  # the most tokens, markers included
-
-    @property
-    def room(self) -> int:
-        """The most tokens of text in an input."""
-        return self.max_length - 3
+    markers, form = 3, "<s> A </s> B </s>"
 
     def check(self, stores: Sequence[TokenStore]) -> None:
         """Refuse inputs without room for two tokens, and documents without a sentence that follows another."""
-        refuse_too_short(self.max_length, 5, "<s> A </s> B </s>")
+        super().check(stores)
         if not any(map(_has_followers, stores)):
             raise UserError(f"There is no document of two sentences, so none follows another: {_WAY_OUT}.")
 

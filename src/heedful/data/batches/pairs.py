@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.base.packed import IGNORED, Layout, Packed
-from heedful.data.batch_layout import Lengths, StaticShape, layouts
-from heedful.data.collate import gather, lengths_of
+from heedful.data.collate import Lengths, Movable, StaticShape, gather, layouts, lengths_of
 from heedful.data.epochs.plan import Counts, Indices
-from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 

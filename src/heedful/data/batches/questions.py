@@ -11,10 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.base.packed import IGNORED, Packed
-from heedful.data.batch_layout import StaticShape
-from heedful.data.collate import gather, lengths_of, marked_sequences, places_of
+from heedful.data.collate import Movable, StaticShape, gather, lengths_of, marked_sequences, places_of
 from heedful.data.epochs.plan import Counts, Indices
-from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 
 MARKERS: Final = 3  # <s> question </s> text </s>

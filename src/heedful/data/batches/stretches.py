@@ -11,7 +11,7 @@ tokens of each sentence.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Protocol, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,45 +128,42 @@ class SentencePieces:
         return Runs(self.documents[owners], tokens_begin - origins, tokens_end - origins)
 
 
-class Cutting(Protocol):
+@dataclass(frozen=True)
+class Cutting:
     """Cuts documents into inputs."""
 
-    @property
-    def max_length(self) -> int:
-        """The most tokens of an input, markers included."""
+    markers: ClassVar[int]  # of an input
+    form: ClassVar[str]  # of an input, in messages
+
+    max_length: int  # the most tokens, markers included
 
     @property
     def room(self) -> int:
         """The most tokens of text in an input."""
+        return self.max_length - self.markers
 
     def check(self, stores: Sequence[TokenStore]) -> None:
-        """Refuse documents that cannot be cut so."""
+        """Refuse inputs without room for one token of each text, and documents that cannot be cut so."""
+        least = 2 * self.markers - 1
+        if self.max_length < least:
+            raise UserError(
+                f"`data.max_length` is {self.max_length}, but must be at least {least}: an input is `{self.form}`, "
+                "markers included."
+            )
 
     def pools(self, documents: Iterable[Indices]) -> Iterator[Indices]:
         """Yield pools of documents that are large enough."""
+        return iter(documents)
 
     def cut(self, pieces: SentencePieces, random: np.random.Generator) -> Spans:
         """Return all inputs of a pool."""
+        raise NotImplementedError
 
 
-@dataclass(frozen=True)
-class SingleStretches:
+class SingleStretches(Cutting):
     """Consecutive sentences of one document, as many as fit; each token of it is in one input."""
 
-    max_length: int  # of tokens, markers included
-
-    @property
-    def room(self) -> int:
-        """The most tokens of text in an input."""
-        return self.max_length - 2
-
-    def check(self, stores: Sequence[TokenStore]) -> None:
-        """Refuse inputs without room for a token."""
-        refuse_too_short(self.max_length, 3, "<s> A </s>")
-
-    def pools(self, documents: Iterable[Indices]) -> Iterator[Indices]:
-        """Return the pools as they are."""
-        return iter(documents)
+    markers, form = 2, "<s> A </s>"
 
     def cut(self, pieces: SentencePieces, random: np.random.Generator) -> Spans:
         """Gather greedily; the first input of a document that needs several is of random length."""
@@ -196,48 +193,28 @@ def plan_spans(
         )
     random = generator(seed, epoch)
     documents = shuffled([len(store) for store in stores], weights, random, "document")
-    return _micro_batches(stores, documents, cutting, random, (seed, epoch), batch_tokens, max_sentences)
-
-
-def _micro_batches(
-    stores: Sequence[TokenStore],
-    documents: Iterator[Indices],
-    cutting: Cutting,
-    random: np.random.Generator,
-    seeds: tuple[int, int],
-    batch_tokens: int,
-    max_sentences: int | None,
-) -> Iterator[Spans]:
-    number = 0
 
     def costs(rows: Indices) -> tuple[Counts]:
         return (lengths_of(stores, "text", rows),)
 
-    for pool in cutting.pools(pools(_with_text(documents, stores), costs, POOL * batch_tokens)):
-        spans = cutting.cut(SentencePieces.of(stores, pool, cutting.room, random), random)
-        lengths = spans.lengths
-        order = random.permutation(len(lengths))  # neighbours are of one document, and sorting keeps equals in order
-        for places in batches_of_pool(order, (lengths[order],), random, batch_tokens, max_sentences):
-            number += 1  # from 1 on: a zero after the seeds would change nothing
-            yield spans.take(places, (*seeds, number))
-    if not number:
-        raise UserError("The documents have no tokens: look at their files.")
+    def with_text() -> Iterator[Indices]:
+        for block in documents:
+            if len(full := block[lengths_of(stores, "text", block) > 0]):
+                yield full
 
+    def micro_batches() -> Iterator[Spans]:
+        number = 0
+        for pool in cutting.pools(pools(with_text(), costs, POOL * batch_tokens)):
+            spans = cutting.cut(SentencePieces.of(stores, pool, cutting.room, random), random)
+            lengths = spans.lengths
+            order = random.permutation(len(lengths))  # neighbours are of one document: sorting keeps equals in order
+            for places in batches_of_pool(order, (lengths[order],), random, batch_tokens, max_sentences):
+                number += 1  # from 1 on: a zero after the seeds would change nothing
+                yield spans.take(places, (seed, epoch, number))
+        if not number:
+            raise UserError("The documents have no tokens: look at their files.")
 
-def refuse_too_short(max_length: int, least: int, form: str) -> None:
-    """Refuse a length without room for one token of each text."""
-    if max_length < least:
-        raise UserError(
-            f"`data.max_length` is {max_length}, but must be at least {least}: an input is `{form}`, markers included."
-        )
-
-
-def _with_text(blocks: Iterable[Indices], stores: Sequence[TokenStore]) -> Iterator[Indices]:
-    """Yield only documents that have a token."""
-    for block in blocks:
-        full = block[lengths_of(stores, "text", block) > 0]
-        if len(full):
-            yield full
+    return micro_batches()
 
 
 def _split(sizes: Indices, longest: int, random: np.random.Generator) -> tuple[Indices, Indices]:

@@ -11,10 +11,8 @@ from jaxtyping import Int
 from torch import Tensor
 
 from heedful.base.packed import IGNORED, Layout, Packed
-from heedful.data.batch_layout import StaticShape, layouts
-from heedful.data.collate import gather, lengths_of, marked_sequences, places_of
+from heedful.data.collate import Movable, StaticShape, gather, layouts, lengths_of, marked_sequences, places_of
 from heedful.data.epochs.plan import Counts, Indices
-from heedful.data.movable import Movable
 from heedful.data.prepare.letters import pack_letters
 from heedful.data.token_store import TokenStore
 

@@ -11,11 +11,19 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.base.packed import IGNORED, Layout, Nested, Packed
-from heedful.data.batch_layout import Lengths, StaticShape, layout_of
-from heedful.data.collate import gather, lengths_of, marked_sequences, places_of, rows_by_store
+from heedful.data.collate import (
+    Lengths,
+    Movable,
+    StaticShape,
+    gather,
+    layout_of,
+    lengths_of,
+    marked_sequences,
+    places_of,
+    rows_by_store,
+)
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Counts, Indices
-from heedful.data.movable import Movable
 from heedful.data.prepare.letters import pack_letters
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import END

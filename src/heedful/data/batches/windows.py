@@ -20,8 +20,7 @@ from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED, Packed
-from heedful.data.batch_layout import StaticShape, layout_of, layouts, most_sentences
-from heedful.data.collate import places_of
+from heedful.data.collate import Movable, StaticShape, layout_of, layouts, most_sentences, places_of
 from heedful.data.epochs.plan import (
     POOL,
     Counts,
@@ -32,7 +31,6 @@ from heedful.data.epochs.plan import (
     pools,
     shuffled,
 )
-from heedful.data.movable import Movable
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, PAD
 
@@ -127,9 +125,6 @@ class WindowFeed:
         """Return the micro-batches of an epoch, in order; the same ones whenever it is called."""
         random = generator(self.seed, epoch)
         cut = [cut_windows(store, self.max_length, self.borders, random) for store in self.stores]
-        return self._micro_batches(cut, random)
-
-    def _micro_batches(self, cut: Sequence[Windows], random: np.random.Generator) -> Iterator[PlannedWindows]:
         sizes = [len(windows) for windows in cut]
         begins = np.concatenate([windows.begins for windows in cut])
         lengths = np.concatenate([windows.lengths for windows in cut])

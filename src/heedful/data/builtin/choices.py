@@ -1,10 +1,25 @@
-"""Random choices of the built-in corpora."""
+"""Random choices of the built-in corpora, and their parts."""
 
 from collections.abc import Sequence
+from hashlib import blake2b
 from random import Random
-from typing import TypeVar
+from typing import Final, TypeVar
+
+from heedful.base.errors import UserError
 
 Item = TypeVar("Item")
+PARTS: Final = ("train", "valid", "test")
+
+
+def check_part(corpus: str, part: str) -> None:
+    """Refuse a part that a corpus does not have."""
+    if part not in PARTS:
+        raise UserError(f"{corpus} has no part `{part}`. Its parts are train, valid and test.")
+
+
+def hash_of(text: str) -> int:
+    """Return a hash that no platform or process changes: it decides what belongs to which part."""
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")
 
 
 class Choices:

@@ -14,14 +14,12 @@ another, in whatever form.
 from collections.abc import Iterator, Mapping
 from datetime import date
 from functools import cache
-from hashlib import blake2b
 from itertools import islice
 from typing import Final
 
 from heedful.base.errors import UserError
-from heedful.data.builtin.choices import Choices
+from heedful.data.builtin.choices import Choices, check_part, hash_of
 
-PARTS: Final = ("train", "valid", "test")
 FIRST: Final = date(1900, 1, 1)
 LAST: Final = date(2099, 12, 31)
 SHORT_YEARS: Final = range(1950, 2050)  # those that two digits are enough for
@@ -85,15 +83,13 @@ def date_pairs(part: str, count: int, seed: int = 0) -> Iterator[tuple[str, str]
 
     A longer draw begins with the shorter one. No form of a date comes twice in "valid" or "test"; in "train" one may.
     """
-    if part not in PARTS:
-        raise UserError(f"dates has no part `{part}`. Its parts are train, valid and test.")
+    check_part("dates", part)
     return islice(_pairs(part, seed), count)
 
 
 def part_of(day: date) -> str:
     """Return the part of a day, by a hash that no platform or process changes."""
-    digest = blake2b(f"dates {day.isoformat()}".encode(), digest_size=8).digest()
-    return _HELD_OUT.get(int.from_bytes(digest, "big") % _SHARES, "train")
+    return _HELD_OUT.get(hash_of(f"dates {day.isoformat()}") % _SHARES, "train")
 
 
 def _pairs(part: str, seed: int) -> Iterator[tuple[str, str]]:

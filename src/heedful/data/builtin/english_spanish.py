@@ -8,18 +8,16 @@ does not notice.
 
 from collections.abc import Iterator
 from functools import cache
-from hashlib import blake2b
 from itertools import islice
 from typing import Final
 from zlib import crc32
 
-from heedful.base.errors import UserError
 from heedful.data.builtin import english_spanish_grammar as grammar
+from heedful.data.builtin.choices import check_part, hash_of
 from heedful.data.builtin.english_spanish_draw import Draw
 from heedful.data.builtin.english_spanish_grammar import Pronoun, Sentence
 from heedful.data.builtin.english_spanish_lexicon import BE_ESTAR
 
-PARTS: Final = ("train", "valid", "test")
 MAX_WORDS: Final = 18
 EXAMPLES: Final[tuple[str, ...]] = (
     "The two small cats did not see the red house.",
@@ -39,8 +37,7 @@ def sentence_pairs(part: str, count: int, seed: int = 0) -> Iterator[tuple[str, 
 
     A longer draw begins with the shorter one. No sentence comes twice in "valid" or "test"; in "train" one may.
     """
-    if part not in PARTS:
-        raise UserError(f"english-spanish has no part `{part}`. Its parts are train, valid and test.")
+    check_part("english-spanish", part)
     return ((text, grammar.spanish(sentence)) for text, sentence in islice(sentences(part, seed), count))
 
 
@@ -92,5 +89,4 @@ def combinations(sentence: Sentence) -> list[tuple[str, str]]:
 @cache
 def is_held_out(pair: tuple[str, str]) -> bool:
     """Decide, by a hash that no platform or process changes, whether a pair of lemmas belongs to the test part."""
-    digest = blake2b(f"{_SALT} {pair[0]} {pair[1]}".encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % _HELD_OUT_ONE_IN == 0
+    return hash_of(f"{_SALT} {pair[0]} {pair[1]}") % _HELD_OUT_ONE_IN == 0

@@ -12,13 +12,11 @@ trained on; which words go together is not.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from hashlib import blake2b
 from itertools import islice
 from typing import Final, NamedTuple
 from zlib import crc32
 
-from heedful.base.errors import UserError
-from heedful.data.builtin.choices import Choices
+from heedful.data.builtin.choices import Choices, check_part, hash_of
 
 # --- words ------------------------------------------------------------------------------------------------------------
 
@@ -128,7 +126,6 @@ ASKED: Final = {  # by what is asked for; {who} {did} {do} {things} {place} {tim
 # --- the corpus -------------------------------------------------------------------------------------------------------
 
 
-PARTS: Final = ("train", "valid", "test")
 _HELD_OUT_ONE_IN: Final = 12  # pairs
 _VALID_ONE_IN: Final = 10  # reports, of those without a held-out pair
 _QUESTIONS: Final = 3  # about each report
@@ -174,8 +171,7 @@ def report_questions(part: str, count: int, unanswerable: float = 0.0, seed: int
     A longer draw begins with the shorter one. A share of `unanswerable` questions combine parts of different events, so
     that the report has no answer to them.
     """
-    if part not in PARTS:
-        raise UserError(f"reports has no part `{part}`. Its parts are train, valid and test.")
+    check_part("reports", part)
     return islice(_rows(part, unanswerable, seed), count)
 
 
@@ -197,14 +193,10 @@ def _rows(part: str, unanswerable: float, seed: int) -> Iterator[Row]:
                 yield draw.one(ASKED[kind]).format_map(events[number].words()), text, (text[start:end],), start
 
 
+@cache
 def is_held_out(one: str, other: str) -> bool:
     """Decide, by a hash that no platform or process changes, whether a pair of words belongs to the test part."""
-    return _hash(one, other) % _HELD_OUT_ONE_IN == 0
-
-
-@cache
-def _hash(one: str, other: str) -> int:
-    return int.from_bytes(blake2b(f"reports {one} {other}".encode(), digest_size=8).digest(), "big")
+    return hash_of(f"reports {one} {other}") % _HELD_OUT_ONE_IN == 0
 
 
 def holds_held_out(event: Event) -> bool:

@@ -16,10 +16,8 @@ from itertools import islice, pairwise
 from typing import Final
 from zlib import crc32
 
-from heedful.base.errors import UserError
-from heedful.data.builtin.choices import Choices
+from heedful.data.builtin.choices import Choices, check_part
 
-PARTS: Final = ("train", "valid", "test")
 SHAPES: Final = ("circle", "square", "triangle", "diamond", "star", "cross")
 COLOURS: Final = ("red", "green", "blue", "yellow", "purple", "orange", "cyan", "white")
 SIZES: Final = ("small", "medium", "large")
@@ -109,8 +107,7 @@ def scenes(part: str, count: int, seed: int = 0) -> Iterator[Scene]:
 
     A longer draw begins with the shorter one.
     """
-    if part not in PARTS:
-        raise UserError(f"scenes has no part `{part}`. Its parts are train, valid and test.")
+    check_part("scenes", part)
     return islice(_scenes(part, seed), count)
 
 

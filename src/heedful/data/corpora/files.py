@@ -81,28 +81,19 @@ def choose(rows: Iterable[Row], corpus: Subsets, key: Callable[[Row], str], noun
     if not corpus.part and corpus.sample is None:
         yield from rows
         return
-    hashed = _of_part(((_hash(key(row)), number, row) for number, row in enumerate(rows)), corpus)
-    taken = hashed if corpus.sample is None else _sampled(hashed, corpus, corpus.sample, noun)
-    yield from (row for _, _, row in taken)
-
-
-def _hash(text: str) -> int:
     # A JSON file can hold half of a surrogate pair, which UTF-8 cannot: any bytes are good enough for a hash.
-    return int.from_bytes(sha256(text.encode(errors="surrogatepass")).digest(), "big")
-
-
-def _of_part(rows: Iterator[tuple[int, int, Row]], corpus: Subsets) -> Iterator[tuple[int, int, Row]]:
-    if not corpus.part:
-        return rows
-    first, last, count = corpus.part_range
-    return (row for row in rows if first <= row[0] % count <= last)
-
-
-def _sampled(
-    rows: Iterator[tuple[int, int, Row]], corpus: Subsets, count: int, noun: str
-) -> list[tuple[int, int, Row]]:
-    kept = nsmallest(count, rows)  # by hash; equal texts in the order of the file
-    if len(kept) < count:
+    digests = ((sha256(key(row).encode(errors="surrogatepass")).digest(), row) for row in rows)
+    hashed = ((int.from_bytes(digest, "big"), number, row) for number, (digest, row) in enumerate(digests))
+    if corpus.part:
+        first, last, count = corpus.part_range
+        hashed = (row for row in hashed if first <= row[0] % count <= last)
+    if corpus.sample is None:
+        yield from (row for _, _, row in hashed)
+        return
+    kept = nsmallest(corpus.sample, hashed)  # by hash; equal texts in the order of the file
+    if len(kept) < corpus.sample:
         of_part = f' in part "{corpus.part}"' if corpus.part else ""
-        raise UserError(f"{corpus.title} has {counted(len(kept), noun)}{of_part}, but `sample` is {count:,}: lower it.")
-    return sorted(kept, key=itemgetter(1))
+        raise UserError(
+            f"{corpus.title} has {counted(len(kept), noun)}{of_part}, but `sample` is {corpus.sample:,}: lower it."
+        )
+    yield from (row for _, _, row in sorted(kept, key=itemgetter(1)))

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
-from heedful.base.errors import UserError, counted, suggestion
+from heedful.base.errors import UserError, counted
 from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Conll, Csv, Jsonl, Tsv
 from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
-from heedful.data.corpora.formats.rows import read_rows
+from heedful.data.corpora.formats.rows import label_numbers, read_rows
 from heedful.data.corpora.pairs import AS_IT_STANDS, read_pairs
 from heedful.data.text_form import TextForm
 
@@ -65,18 +65,9 @@ def read_tagged(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STAN
     return (text.formed(form) for text in choose(texts, corpus, lambda text: " ".join(text.words)))
 
 
-def label_numbers(texts: Sequence[TaggedText], labels: Sequence[str], name: str) -> list[list[int]]:
+def tag_numbers(texts: Sequence[TaggedText], labels: Sequence[str], name: str) -> list[list[int]]:
     """Return the labels of all words by number; `name` is that of their corpus."""
-    known = {label: number for number, label in enumerate(labels)}
-    for text in texts:
-        unknown = next((place for place, label in enumerate(text.labels) if label not in known), None)
-        if unknown is not None:
-            label = text.labels[unknown]
-            raise UserError(
-                f"{text.where(unknown, name)} has the label `{label}`, which is not a label of the model."
-                f"{suggestion(label, labels)}"
-            )
-    return [[known[label] for label in text.labels] for text in texts]
+    return label_numbers(texts, labels, lambda text, place: text.where(place, name), "is not a label of the model")
 
 
 # --- one word per line ------------------------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from heedful.base.errors import UserError, counted, suggestion
+from heedful.base.errors import UserError, counted
 from heedful.config.corpora.containers import AnyCorpus, Csv, Jsonl, Tsv
 from heedful.config.corpora.roles import TEXTS
 from heedful.data.corpora.files import choose, select_lines
-from heedful.data.corpora.formats.rows import read_rows
+from heedful.data.corpora.formats.rows import label_numbers, read_rows
 from heedful.data.corpora.pairs import AS_IT_STANDS
 from heedful.data.text_form import TOO_LONG, TextForm
 
@@ -70,13 +70,9 @@ def classes_of(
 
     `unknown_is` completes the refusal of a label that is not one of `labels`: "has the label `x`, which ...".
     """
-    known = {label: number for number, label in enumerate(labels)}
-    for text in texts:
-        unknown = next((label for label in text.labels if label not in known), None)
-        if unknown is not None:
-            where = f"{name}, line {text.line:,}" if text.line else name
-            raise UserError(f"{where} has the label `{unknown}`, which {unknown_is}.{suggestion(unknown, labels)}")
-    return [[known[label] for label in text.labels] for text in texts]
+    return label_numbers(
+        texts, labels, lambda text, _: f"{name}, line {text.line:,}" if text.line else name, unknown_is
+    )
 
 
 def _all_texts(corpus: Tsv | Csv | Jsonl, folder: str, several: bool) -> Iterator[Text]:

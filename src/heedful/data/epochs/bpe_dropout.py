@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Self, TypeVar
 
@@ -12,11 +13,9 @@ from numpy.typing import NDArray
 from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import AnySide, AnyTokenizer, side_of
-from heedful.data.batch_layout import StaticShape
-from heedful.data.collate import places_of
+from heedful.data.collate import Movable, StaticShape, places_of
 from heedful.data.epochs.loader import RowFeed, TrainingFeed
 from heedful.data.epochs.plan import Indices
-from heedful.data.movable import Movable
 from heedful.data.token_store import Ragged, TokenStore, Values
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -287,21 +286,26 @@ class EpochStores:
 
     def __init__(self, stores: Stores, drawings: Mapping[str, Redrawing], seed: int, longest: int) -> None:
         self._stores, self._drawings, self._seed, self._longest = stores, drawings, seed, longest
-        self._made: dict[int, _Promise] = {}
+        self._made: dict[int, Future[Stores]] = {}
         self._lock = threading.Lock()  # of drawings, which remember words
 
     def __call__(self, epoch: int) -> Stores:
         """Return the stores of an epoch."""
         for wanted in (epoch, epoch + 1):
             if wanted not in self._made:
-                self._made[wanted] = _Promise(lambda wanted=wanted: self._make(wanted))  # type: ignore[misc]
+                self._made[wanted] = Future()
+                made = (self._made[wanted], wanted)
+                threading.Thread(target=self._make, args=made, name="heedful-bpe-dropout", daemon=True).start()
         for old in [known for known in self._made if known not in (epoch, epoch + 1)]:
             del self._made[old]
         return self._made[epoch].result()
 
-    def _make(self, epoch: int) -> Stores:
-        with self._lock:
-            return [self._redrawn(store, number, epoch) for number, store in enumerate(self._stores)]
+    def _make(self, made: "Future[Stores]", epoch: int) -> None:
+        try:
+            with self._lock:
+                made.set_result([self._redrawn(store, number, epoch) for number, store in enumerate(self._stores)])
+        except BaseException as error:  # raised where the stores are used
+            made.set_exception(error)
 
     def _redrawn(self, store: TokenStore, number: int, epoch: int) -> TokenStore:
         streams = dict(store.streams)
@@ -310,31 +314,6 @@ class EpochStores:
                 seed = self._seed + number * 0x9E3779B9
                 streams[name] = drawing.draw(streams[name], seed, epoch, place, self._longest)
         return replace(store, streams=streams)
-
-
-class _Promise:
-    """A value that a thread makes; it is waited for when it is needed."""
-
-    def __init__(self, make: Callable[[], Stores]) -> None:
-        self._make, self._value, self._error = make, None, None
-        self._thread = threading.Thread(target=self._run, name="heedful-bpe-dropout", daemon=True)
-        self._thread.start()
-
-    def result(self) -> Stores:
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        assert self._value is not None
-        return self._value
-
-    _value: Stores | None
-    _error: BaseException | None
-
-    def _run(self) -> None:
-        try:
-            self._value = self._make()
-        except BaseException as error:  # shown where the value is used
-            self._error = error
 
 
 def redraw_rows(feed: TrainingFeed[Any], recipe: Recipe, vocabularies: Vocabularies) -> TrainingFeed[Any]:

@@ -10,9 +10,8 @@ from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, runtime_chec
 
 from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
-from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
+from heedful.data.collate import CPU_MULTIPLE, Movable, StaticShape
 from heedful.data.epochs.plan import Counts, Indices, plan
-from heedful.data.movable import Movable
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 

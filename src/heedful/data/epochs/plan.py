@@ -111,7 +111,9 @@ def plan(
     random = generator(seed, epoch)
     sentences = shuffled(sizes, weights, random, noun)
     _refuse_over_budget(costs, sum(sizes), batch_tokens, noun)
-    return _micro_batches(sentences, costs, random, batch_tokens, max_sentences)
+    # A pool is a random sample, so it is enough to shuffle the micro-batches inside it.
+    filled = pools(sentences, costs, POOL * batch_tokens)
+    return (rows for pool in filled for rows in batches_of_pool(pool, costs(pool), random, batch_tokens, max_sentences))
 
 
 def generator(*seeds: int) -> np.random.Generator:
@@ -184,18 +186,6 @@ def _blocks(occurrences: Sequence[_Occurrences], random: np.random.Generator) ->
         for part, (mine, own) in zip(occurrences, rows_by_owner(counts, places), strict=True):
             block[mine] = part(own)
         yield block
-
-
-def _micro_batches(
-    sentences: Iterable[Indices],
-    costs: Costs,
-    random: np.random.Generator,
-    batch_tokens: int,
-    max_sentences: int | None,
-) -> Iterator[Indices]:
-    """Sort and cut pool by pool; a pool is a random sample, so it is enough to shuffle the micro-batches inside it."""
-    for pool in pools(sentences, costs, POOL * batch_tokens):
-        yield from batches_of_pool(pool, costs(pool), random, batch_tokens, max_sentences)
 
 
 def batches_of_pool(

@@ -7,7 +7,7 @@ from typing import Generic
 
 from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.prepare.letters import LETTERS, letters_of
-from heedful.data.prepare.streams import WHOLE_NUMBERS, Row, Streams, Tokenized
+from heedful.data.prepare.stores import WHOLE_NUMBERS, Row, Streams, Tokenized
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, StreamType, TokenStore, id_stream, id_type
 from heedful.data.tokenize.encoding import ID, ragged

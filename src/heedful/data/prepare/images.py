@@ -19,13 +19,13 @@ from heedful.config.data import ImageForm
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.cache import Say
+from heedful.data.corpora.formats.rows import label_numbers
 from heedful.data.corpora.images import AskedImage, ImageQuestion, LabelledImage, read_asked_images, read_images
 from heedful.data.images.decoding import Channels, EncodedPixels, Pixels, decode_in_form, fit_image
 from heedful.data.prepare.prepared import Preparation, Prepared
-from heedful.data.prepare.stores import Rows
-from heedful.data.prepare.streams import WHOLE_NUMBERS, LabelStream, Row, Stream, Streams, Tokenized
+from heedful.data.prepare.stores import WHOLE_NUMBERS, LabelStream, Row, Rows, Stream, Streams, Tokenized
 from heedful.data.prepare.texts import sort_labels
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, StreamType, TokenStore, id_stream
@@ -207,15 +207,7 @@ def decode_all(images: Iterable[LabelledImage], form: ImageForm, channels: Chann
 
 def class_numbers(images: Sequence[LabelledImage], labels: tuple[str, ...], name: str) -> list[list[int]]:
     """Return the true classes of images by number; `name` is that of their corpus."""
-    known = {label: number for number, label in enumerate(labels)}
-    for image in images:
-        unknown = next((label for label in image.labels if label not in known), None)
-        if unknown is not None:
-            raise UserError(
-                f"{image.where or name} has the label `{unknown}`, which is not a class of the model."
-                f"{suggestion(unknown, labels)}"
-            )
-    return [[known[label] for label in image.labels] for image in images]
+    return label_numbers(images, labels, lambda image, _: image.where or name)
 
 
 # --- questions about images ------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from heedful.base.packed import Packed
-from heedful.data.batch_layout import Lengths, StaticShape, layouts
+from heedful.data.collate import Lengths, StaticShape, layouts
 
 SPELLING: Final = 1  # raise it when a word would have other numbers
 LETTERS: Final = 4096  # numbers

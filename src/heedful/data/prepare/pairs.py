@@ -15,8 +15,7 @@ from heedful.config.tokenizer import AnySide, SideName, side_of
 from heedful.data.cache import Say
 from heedful.data.corpora.pairs import Pair, is_blank, read_pairs, why_blank
 from heedful.data.prepare.prepared import Preparation, Prepared
-from heedful.data.prepare.stores import Rows
-from heedful.data.prepare.streams import Streams
+from heedful.data.prepare.stores import Rows, Streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import StreamType, id_stream
 from heedful.data.tokenize.cached import Sample, TokenizerTraining

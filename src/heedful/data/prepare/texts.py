@@ -25,8 +25,7 @@ from heedful.data.corpora.texts import Text, classes_of, read_texts
 from heedful.data.prepare.documents import DocumentStream, document_of
 from heedful.data.prepare.letters import SPELLING
 from heedful.data.prepare.prepared import Preparation, Prepared
-from heedful.data.prepare.stores import Rows
-from heedful.data.prepare.streams import LabelStream, Stream, Streams, TextStream, Tokenized
+from heedful.data.prepare.stores import LabelStream, Rows, Stream, Streams, TextStream, Tokenized
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, StreamType, TokenStore, id_stream
 from heedful.data.tokenize.encoding import encode_running, running_pieces

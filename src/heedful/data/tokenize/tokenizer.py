@@ -7,7 +7,8 @@ import codecs
 import hashlib
 import re
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Final
 
@@ -102,13 +103,8 @@ class Tokenizer:
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the ids of texts, without markers, on all cores."""
-        try:
+        with _library_faults(texts):
             encodings = self._inner.encode_batch_fast(list(texts), add_special_tokens=False)
-        except TypeError:
-            refuse_other_than_unicode(texts)
-            raise
-        except BaseException as error:
-            raise _failure(error) from error
         return [_without_markers(encoding.ids, self.markers) for encoding in encodings]
 
     def encode_with_places(self, texts: Sequence[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
@@ -116,13 +112,8 @@ class Tokenizer:
 
         A piece that is a part of a character covers all of it; several then cover the same one.
         """
-        try:
+        with _library_faults(texts):
             encodings = self._inner.encode_batch(list(texts), add_special_tokens=False)
-        except TypeError:
-            refuse_other_than_unicode(texts)
-            raise
-        except BaseException as error:
-            raise _failure(error) from error
         return [(_without_markers(encoding.ids, self.markers), encoding.offsets) for encoding in encodings]
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -133,10 +124,8 @@ class Tokenizer:
         """Return the texts of ids; markers are left out, an unknown token shows as `<unk>`."""
         first = self.markers
         pieces = [[token for token in ids if token >= first or token == UNKNOWN] for ids in batch]
-        try:
+        with _library_faults():
             return self._inner.decode_batch(pieces, skip_special_tokens=False)
-        except BaseException as error:
-            raise _failure(error) from error
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Return the pieces of ids as people read them, none with white space in it: a space can separate them.
@@ -303,14 +292,21 @@ def _without_markers(ids: list[int], first: int) -> list[int]:
     return ids
 
 
-def _failure(error: BaseException) -> BaseException:
-    """Return a UserError for what the library raises where a tokenizer is damaged; any other error as it is.
+@contextmanager
+def _library_faults(texts: Sequence[str] = ()) -> Iterator[None]:
+    """Refuse texts that are not Unicode, and a tokenizer that is damaged.
 
-    It raises a bare Exception, or where it panics, a BaseException of its own.
+    For the latter the library raises a bare Exception, or where it panics, a BaseException of its own.
     """
-    if type(error) is not Exception and type(error).__name__ != "PanicException":
-        return error
-    return UserError(f"The tokenizer fails ({_one_line(error)}): restore it from a copy of the model.")
+    try:
+        yield
+    except TypeError:
+        refuse_other_than_unicode(texts)
+        raise
+    except BaseException as error:
+        if type(error) is not Exception and type(error).__name__ != "PanicException":
+            raise
+        raise UserError(f"The tokenizer fails ({_one_line(error)}): restore it from a copy of the model.") from error
 
 
 def _one_line(error: BaseException) -> str:

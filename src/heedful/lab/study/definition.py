@@ -17,8 +17,7 @@ from pydantic import BeforeValidator, Field, ValidationError
 from heedful.base.errors import UserError, suggestion
 from heedful.base.files import user_faults
 from heedful.config.reading.load import flat, load_recipe, recipe_to_json
-from heedful.config.reading.recipe_file import read_recipe_file
-from heedful.config.reading.toml import toml_value
+from heedful.config.reading.toml import read_recipe_file, toml_value
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section, as_tuple
 

@@ -20,13 +20,12 @@ from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.batches.questions import MARKERS
 from heedful.data.cache import Say
 from heedful.data.corpora.questions import Question, read_questions
 from heedful.data.prepare.prepared import Preparation, Prepared
-from heedful.data.prepare.stores import Rows
-from heedful.data.prepare.streams import WHOLE_NUMBERS, Streams, Tokenized
+from heedful.data.prepare.stores import WHOLE_NUMBERS, Rows, Streams, Tokenized
 from heedful.data.text_form import Aligned, TextForm
 from heedful.data.token_store import Ragged, StreamType, id_stream
 from heedful.data.tokenize.tokenizer import Tokenizer

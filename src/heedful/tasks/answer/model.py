@@ -8,7 +8,7 @@ from heedful.base.arguments import check_flag, check_one_each, check_text, check
 from heedful.base.errors import UserError
 from heedful.base.options import show_options
 from heedful.config.model.encoder_only import ReaderModel
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.corpora.in_memory import read_rows
 from heedful.data.corpora.questions import Question, make_question
 from heedful.data.text_form import TextForm

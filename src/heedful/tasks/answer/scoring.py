@@ -8,9 +8,9 @@ import torch
 
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.data.batch_layout import CPU_MULTIPLE
+from heedful.config.task_rules import model_of
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
+from heedful.data.collate import CPU_MULTIPLE
 from heedful.data.corpora.questions import Question
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore

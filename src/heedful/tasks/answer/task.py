@@ -8,9 +8,8 @@ import torch
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.encoder_only import ReaderModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import StaticShape
+from heedful.config.task_rules import TaskRules, model_of
+from heedful.data.collate import StaticShape
 from heedful.data.corpora.questions import Question, read_questions
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import spread

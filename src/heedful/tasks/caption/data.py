@@ -11,18 +11,16 @@ from heedful.base.errors import counted
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.data.batch_layout import StaticShape, layouts
+from heedful.config.task_rules import model_of
 from heedful.data.batches.images import ImageCollator
 from heedful.data.batches.pairs import PairBatch, next_token_side
 from heedful.data.cache import Say
-from heedful.data.collate import gather, lengths_of, rows_by_store
+from heedful.data.collate import StaticShape, gather, layouts, lengths_of, rows_by_store
 from heedful.data.corpora.images import read_captioned
 from heedful.data.epochs.plan import Counts, Indices
 from heedful.data.prepare.images import CHUNK, image_rows
 from heedful.data.prepare.prepared import Preparation, Prepared
-from heedful.data.prepare.stores import Rows
-from heedful.data.prepare.streams import WHOLE_NUMBERS, Streams, Tokenized
+from heedful.data.prepare.stores import WHOLE_NUMBERS, Rows, Streams, Tokenized
 from heedful.data.text_form import TooLong
 from heedful.data.token_store import Ragged, StreamType, TokenStore, id_stream, id_type
 from heedful.data.tokenize.encoding import ID, ragged

@@ -16,7 +16,7 @@ from heedful.base.packed import Run
 from heedful.config.model.images import AnyImageEncoder
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.batches.images import ImageCollator
 from heedful.data.corpora.images import AnyImage, Captioned, LabelledImage, image_of, is_one_image
 from heedful.data.epochs.plan import batches_by_length

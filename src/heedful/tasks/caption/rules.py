@@ -5,8 +5,7 @@ from typing import Final
 from heedful.config.corpora.containers import SPLITS, Builtin
 from heedful.config.corpora.roles import Roles
 from heedful.config.model.mixed import CaptionerModel
-from heedful.config.tables import Tables, model_of
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import Tables, TaskRules, model_of
 from heedful.metrics.rows import LOSS, PERPLEXITY, TEXT_METRICS, WRITTEN_TEXTS, score_names, validation_metrics
 from heedful.tasks.shared.recipe_checks import check_patches, check_texts
 from heedful.tasks.shared.sequences.rules import check_fits

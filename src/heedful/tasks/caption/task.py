@@ -5,8 +5,7 @@ from collections.abc import Callable, Iterable
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import TaskRules, model_of
 from heedful.data.corpora.images import Captioned, read_captioned
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies

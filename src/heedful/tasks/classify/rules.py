@@ -6,8 +6,7 @@ from heedful.config.corpora.roles import SCENES, Roles
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
-from heedful.config.tables import Tables, model_of
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import Tables, TaskRules, model_of
 from heedful.metrics.rows import compared_metrics, score_names, validation_metrics
 from heedful.tasks.classify.metrics import METRICS
 from heedful.tasks.shared.recipe_checks import (

@@ -14,10 +14,8 @@ from heedful.config.corpora.containers import AlignedFiles, AnyCorpus
 from heedful.config.model.images import ImageTransformerTable
 from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import StaticShape
-from heedful.data.collate import gather, lengths_of
+from heedful.config.task_rules import TaskRules, model_of
+from heedful.data.collate import StaticShape, gather, lengths_of
 from heedful.data.corpora.formats.rows import labels_of
 from heedful.data.corpora.images import AskedImage, LabelledImage, read_asked_images, read_images
 from heedful.data.corpora.pairs import read_pairs

@@ -7,9 +7,9 @@ import numpy as np
 from heedful.base.errors import UserError
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.data.batch_layout import CPU_MULTIPLE
+from heedful.config.task_rules import model_of
 from heedful.data.batches.masked import MaskedFeed, validation_feed
+from heedful.data.collate import CPU_MULTIPLE
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.models.bundle import Bundle

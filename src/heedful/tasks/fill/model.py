@@ -14,7 +14,7 @@ from heedful.base.errors import UserError
 from heedful.base.packed import Packed
 from heedful.config.corpora.containers import Jsonl
 from heedful.config.model.encoder_only import BertModel
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.corpora.in_memory import spool
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.text_form import TextForm

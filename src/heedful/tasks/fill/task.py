@@ -9,10 +9,9 @@ from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import StaticShape
+from heedful.config.task_rules import TaskRules, model_of
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed, some_inputs
+from heedful.data.collate import StaticShape
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.tokenize.vocabularies import Vocabularies

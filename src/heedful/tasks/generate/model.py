@@ -10,7 +10,7 @@ from heedful.base.options import show_options
 from heedful.config.checks import carries_state
 from heedful.config.corpora.containers import Jsonl
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.corpora.in_memory import spool
 from heedful.data.prepare.texts import is_whole_file
 from heedful.data.text_form import TextForm

@@ -13,8 +13,8 @@ from heedful.base.packed import IGNORED
 from heedful.base.progress import ShowProgress
 from heedful.config.checks import carries_state
 from heedful.config.recipe import Recipe
-from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.windows import SlidingWindows, StreamBatch, Streams, WindowBatch
+from heedful.data.collate import CPU_MULTIPLE
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
 from heedful.metrics.language.perplexity import Likelihood, carried_likelihood, likelihood

@@ -5,8 +5,7 @@ from typing import Final
 from heedful.config.checks import carries_state
 from heedful.config.corpora.roles import Roles
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable
-from heedful.config.tables import Tables, model_of
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import Tables, TaskRules, model_of
 from heedful.metrics.rows import score_names, validation_metrics
 from heedful.tasks.generate.metrics import METRICS
 from heedful.tasks.shared.recipe_checks import check_longest, check_texts

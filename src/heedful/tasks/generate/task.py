@@ -11,10 +11,9 @@ from heedful.config.checks import carries_state
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable, TransformerDecoderTable
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
+from heedful.config.task_rules import TaskRules, model_of
 from heedful.data.batches.windows import Streams, WindowFeed
+from heedful.data.collate import CPU_MULTIPLE, StaticShape
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -5,8 +5,7 @@ from typing import Final
 from heedful.config.corpora.containers import SPLITS, Leaves, Trees
 from heedful.config.corpora.roles import Roles
 from heedful.config.decode import LEAST_OF_TREE
-from heedful.config.tables import Tables
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import Tables, TaskRules
 from heedful.config.tokenizer import side_of
 from heedful.metrics.rows import LOSS, PERPLEXITY, compared_metrics, score_names, validation_metrics
 from heedful.tasks.parse.metrics import METRICS

@@ -4,8 +4,7 @@ from typing import Final
 
 from heedful.config.corpora.roles import SCENES, Roles
 from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
-from heedful.config.tables import Tables, model_of
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import Tables, TaskRules, model_of
 from heedful.metrics.rows import compared_metrics, score_names, validation_metrics
 from heedful.tasks.regress.metrics import METRICS
 from heedful.tasks.shared.recipe_checks import check_pooled_texts, put_on_encoder, refuse_text_keys

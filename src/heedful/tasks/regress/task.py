@@ -10,15 +10,14 @@ from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import TaskRules, model_of
 from heedful.data.batches.texts import numbers_of
 from heedful.data.corpora.images import LabelledImage, read_images
 from heedful.data.corpora.texts import Text, read_texts
 from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.images import image_store
 from heedful.data.prepare.prepared import Preparation, Prepared
-from heedful.data.prepare.streams import NumberStream
+from heedful.data.prepare.stores import NumberStream
 from heedful.data.prepare.texts import TextKind, text_rows, texts_of
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies

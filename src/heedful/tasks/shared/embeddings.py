@@ -19,9 +19,8 @@ from heedful.base.options import Option, show_options
 from heedful.base.packed import Layout, Nested, Packed
 from heedful.config.model.any import text_encoder
 from heedful.config.model.encoders import HierarchicalEncoderTable
-from heedful.data.batch_layout import CPU_MULTIPLE, Lengths, layout_of
 from heedful.data.batches.texts import AnyTextCollator, DocumentCollator, TextCollator
-from heedful.data.collate import places_of
+from heedful.data.collate import CPU_MULTIPLE, Lengths, layout_of, places_of
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.prepare.documents import document_of, document_store
 from heedful.data.text_form import TextForm

@@ -10,7 +10,7 @@ from heedful.config.model.images import AnyImageEncoder
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pooled import ClassifierModel, RegressorModel, TextModel
 from heedful.config.section import merge_tables
-from heedful.config.tables import Tables
+from heedful.config.task_rules import Tables
 from heedful.config.tokenizer import ByteBpe
 
 _OF_TEXTS: Final = ("max_length", "max_line", "max_ratio", "nfc", "lowercase", "tokenized")  # keys of [data]

@@ -10,7 +10,7 @@ from heedful.config.model.attention import SEVERAL_PLACES
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.model.pooled import TextModel
 from heedful.config.model.transformer import TransformerStack
-from heedful.data.batch_layout import StaticShape
+from heedful.data.collate import StaticShape
 from heedful.nn.attention.backends import fused_width, supports_packed
 
 SHORTEST_TEXT: Final = 32  # tokens: batches of texts that are all shorter leave some of the budget unused

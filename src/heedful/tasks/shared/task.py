@@ -19,7 +19,7 @@ from heedful.base.progress import ShowProgress, show_nothing
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import StaticShape
+from heedful.data.collate import StaticShape
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies

@@ -19,11 +19,10 @@ from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
-from heedful.data.corpora.tagged import TaggedText, label_numbers, read_tagged
+from heedful.data.corpora.tagged import TaggedText, read_tagged, tag_numbers
 from heedful.data.prepare.letters import SPELLING, letters_of
 from heedful.data.prepare.prepared import Preparation, Prepared
-from heedful.data.prepare.stores import Rows
-from heedful.data.prepare.streams import WHOLE_NUMBERS, Streams, Tokenized
+from heedful.data.prepare.stores import WHOLE_NUMBERS, Rows, Streams, Tokenized
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import Ragged, StreamType, TokenStore, id_stream
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
@@ -118,7 +117,7 @@ class TaggedStream(Tokenized):
 
     def encode(self, rows: Sequence[TaggedText], dropped: Counter[str]) -> Streams:
         """Tokenize sentences, and count words without pieces."""
-        labels = label_numbers(rows, self.labels, self.name)
+        labels = tag_numbers(rows, self.labels, self.name)
         streams = tagged_streams(rows, self.pieces, self.max_length, labels, self.letters)
         dropped["no pieces"] = self.pieces.empty
         return streams

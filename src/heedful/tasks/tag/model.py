@@ -14,9 +14,9 @@ from heedful.base.errors import UserError
 from heedful.base.label_schemes import mark_spans
 from heedful.base.options import show_options
 from heedful.config.model.encoder_only import TaggerModel
-from heedful.config.tables import model_of
+from heedful.config.task_rules import model_of
 from heedful.data.corpora.in_memory import read_rows
-from heedful.data.corpora.tagged import TaggedText, label_numbers, tagged_text
+from heedful.data.corpora.tagged import TaggedText, tag_numbers, tagged_text
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.explain.explanation import Explanation
@@ -155,7 +155,7 @@ class Tagger(Embeds[WordClassifier], Evaluates[WordClassifier, TagEvaluation]):
         read = tuple(text for text in rows if not text.blank)
         if not read:
             raise UserError(f"{name} has no word to tag.")
-        true = label_numbers(read, self.labels, name)
+        true = tag_numbers(read, self.labels, name)
         scores: list[Float[Tensor, "W C"]] = []
         began = time.perf_counter()
         for part in chunks(read, CHUNK):

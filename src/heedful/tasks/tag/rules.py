@@ -5,8 +5,7 @@ from typing import Final
 from heedful.config.corpora.containers import SPLITS
 from heedful.config.corpora.roles import Roles
 from heedful.config.model.encoder_only import TaggerModel
-from heedful.config.tables import Tables, model_of
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import Tables, TaskRules, model_of
 from heedful.metrics.rows import compared_metrics, score_names, validation_metrics
 from heedful.tasks.shared.recipe_checks import check_longest, check_room, check_texts, on_bert
 from heedful.tasks.tag.metrics import METRICS

@@ -9,8 +9,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.base.packed import Packed
-from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.tagged import TaggedCollator
+from heedful.data.collate import CPU_MULTIPLE
 from heedful.data.epochs.plan import batches_by_length
 from heedful.data.token_store import TokenStore
 from heedful.models.bundle import Bundle

@@ -9,11 +9,9 @@ from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.model.encoders import RecurrentLettersTable
 from heedful.config.recipe import Recipe
-from heedful.config.tables import model_of
-from heedful.config.task_rules import TaskRules
-from heedful.data.batch_layout import StaticShape
+from heedful.config.task_rules import TaskRules, model_of
 from heedful.data.batches.tagged import TaggedCollator
-from heedful.data.collate import rows_by_owner
+from heedful.data.collate import StaticShape, rows_by_owner
 from heedful.data.corpora.tagged import TaggedText, read_tagged
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import spread

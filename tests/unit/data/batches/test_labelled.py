@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from heedful.data.batches.texts import numbers_of
-from heedful.data.prepare.streams import NumberStream
+from heedful.data.prepare.stores import NumberStream
 from heedful.data.token_store import TokenStore
 
 

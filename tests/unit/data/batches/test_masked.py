@@ -10,9 +10,9 @@ from torch import Tensor
 
 from heedful.base.packed import IGNORED
 from heedful.config.train.table import Masking
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed, some_inputs, validation_feed
 from heedful.data.batches.stretches import Runs, Spans
+from heedful.data.collate import StaticShape
 from heedful.data.epochs.loader import Loader, TrainingFeed
 from heedful.data.token_store import TokenStore
 

@@ -5,8 +5,8 @@ import pytest
 import torch
 
 from heedful.base.packed import IGNORED
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import Cut, PairedTextCollator
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 

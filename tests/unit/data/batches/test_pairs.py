@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from tests.shared.refusals import refuses
 
 from heedful.base.packed import IGNORED, Packed
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.pairs import PairBatch, PairCollator, collate, pair_costs
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 

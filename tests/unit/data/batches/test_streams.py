@@ -7,8 +7,8 @@ from tests.shared.examples import examples
 
 from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED, Packed
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.windows import StreamBatch, Streams
+from heedful.data.collate import StaticShape
 from heedful.data.epochs.loader import Feed, Loader, TrainingFeed
 from heedful.data.tokenize.tokenizer import BEGIN, END
 

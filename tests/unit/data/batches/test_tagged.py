@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from heedful.base.packed import IGNORED
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.tagged import TaggedCollator
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 

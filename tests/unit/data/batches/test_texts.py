@@ -13,8 +13,8 @@ from tests.shared.examples import examples
 from tests.shared.refusals import refuses
 
 from heedful.base.packed import IGNORED, Packed
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.texts import Cut, TextBatch, TextCollator
+from heedful.data.collate import StaticShape
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore

@@ -8,8 +8,8 @@ import torch
 from tests.shared.refusals import refuses
 
 from heedful.base.packed import IGNORED
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.windows import Borders, SlidingWindows, WindowBatch, WindowFeed
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 

@@ -20,10 +20,10 @@ from tests.unit.data.builtin.english_spanish_sentences import (
     says,
 )
 
+from heedful.data.builtin.choices import PARTS
 from heedful.data.builtin.english_spanish import (
     EXAMPLES,
     MAX_WORDS,
-    PARTS,
     combinations,
     is_held_out,
     sentence_pairs,
@@ -216,7 +216,8 @@ def test_another_seed_draws_other_sentences() -> None:
 
 def test_every_process_draws_the_same_sentences() -> None:
     program = (
-        "from heedful.data.builtin.english_spanish import PARTS, sentence_pairs\n"
+        "from heedful.data.builtin.choices import PARTS\n"
+        "from heedful.data.builtin.english_spanish import sentence_pairs\n"
         "print([pair for part in PARTS for pair in sentence_pairs(part, 200, seed=3)])"
     )
     outputs = [

@@ -10,7 +10,7 @@ from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Conll, Csv, Jsonl, Tsv
-from heedful.data.corpora.tagged import TaggedText, label_numbers, read_tagged, tagged_text
+from heedful.data.corpora.tagged import TaggedText, read_tagged, tag_numbers, tagged_text
 from heedful.data.text_form import TextForm
 
 DOG = TaggedText(("A", "dog", "barks"), ("DT", "NN", "VBZ"))
@@ -128,12 +128,12 @@ def test_words_are_brought_into_the_form_of_the_model_and_overlong_sentences_are
 
 def test_a_label_that_the_model_does_not_have_is_refused_with_its_line(tmp_path: Path) -> None:
     texts = [*read_tagged(conll(tmp_path, "A DT\ndog NN\n\na DT\nbarks VBX\n"))]
-    assert label_numbers(texts[:1], ("DT", "NN"), "t.conll") == [[0, 1]]
+    assert tag_numbers(texts[:1], ("DT", "NN"), "t.conll") == [[0, 1]]
     message = "t.conll, line 5 has the label `VBX`, which is not a label of the model. Did you mean `VBZ`?"
     with refuses(message):
-        label_numbers(texts, ("DT", "NN", "VBZ"), "t.conll")
+        tag_numbers(texts, ("DT", "NN", "VBZ"), "t.conll")
     with refuses("data: word 2 has the label `Z`, which is not a label of the model. Known..."):
-        label_numbers([tagged_text(["a", "b"], ["X", "Z"], "data")], ("X", "Y"), "data")
+        tag_numbers([tagged_text(["a", "b"], ["X", "Z"], "data")], ("X", "Y"), "data")
 
 
 def test_a_range_of_lines_is_one_of_the_file(tmp_path: Path) -> None:

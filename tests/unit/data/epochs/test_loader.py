@@ -9,8 +9,8 @@ from tests.shared.patience import PATIENCE
 from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.pairs import PairBatch, PairCollator
+from heedful.data.collate import StaticShape
 from heedful.data.epochs.loader import Loader, MicroBatch, RowFeed, TrainingFeed
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore

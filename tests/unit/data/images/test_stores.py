@@ -13,14 +13,13 @@ from heedful.base.packed import IGNORED, Run
 from heedful.config.data import ImageForm
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.images import ImageCollator
+from heedful.data.collate import StaticShape
 from heedful.data.corpora.files import content_key
 from heedful.data.corpora.images import LabelledImage, read_images
 from heedful.data.images.decoding import EncodedPixels
 from heedful.data.prepare.images import image_rows, image_streams, prepare_images
-from heedful.data.prepare.stores import build_store
-from heedful.data.prepare.streams import NumberStream
+from heedful.data.prepare.stores import NumberStream, build_store
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.from_recipe.network import build_network

@@ -18,8 +18,7 @@ from heedful.data.corpora.files import content_key
 from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.corpora.texts import Text
 from heedful.data.prepare.documents import document_store
-from heedful.data.prepare.stores import build_store
-from heedful.data.prepare.streams import NumberStream
+from heedful.data.prepare.stores import NumberStream, build_store
 from heedful.data.prepare.texts import TextKind, counts_of, labels_in, text_rows
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer

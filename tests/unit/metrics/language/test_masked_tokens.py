@@ -8,8 +8,8 @@ import torch
 from heedful.base.packed import Packed
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.train.table import Masking
-from heedful.data.batch_layout import StaticShape
 from heedful.data.batches.masked import MaskedFeed
+from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
 from heedful.metrics.language.perplexity import Likelihood, MaskedPredictions, predict_masked
 from heedful.models.from_recipe.encoder_only import build_masked_model

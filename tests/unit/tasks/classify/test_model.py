@@ -25,7 +25,7 @@ from tests.text_models import (
 import heedful
 from heedful.base.errors import UserError
 from heedful.base.packed import Nested, Packed
-from heedful.data.batch_layout import layout_of
+from heedful.data.collate import layout_of
 from heedful.data.corpora.sentence_splitting import split_sentences
 from heedful.data.corpora.texts import Text
 from heedful.models.hierarchical import HierarchicalEncoder

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from heedful.config.corpora.corpus import Corpus
-from heedful.config.reading.describing.entries import KeyEntry, applies
+from heedful.config.reading.describing.entries import KeyEntry, applies, is_in
 from heedful.config.reading.outline import MARKS
 from heedful.config.reading.toml import toml_item, toml_value
 from heedful.config.recipe import Recipe
@@ -31,11 +31,7 @@ def _with_origins(lines: Sequence[str], recipe: Recipe) -> Iterator[str]:
         table = line.strip("[]") if line.startswith("[") else table
         key, is_key, _ = line.partition(" = ")
         path = f"{table}.{key}" if table else key
-        own = (
-            followed is not None
-            and is_key
-            and any(path == each or path.startswith(f"{each}.") for each in followed.keys)
-        )
+        own = followed is not None and is_key and is_in(path, followed.keys)
         yield f"{line}  # default for {followed.corpus or 'this run'}" if followed and own else line
 
 
@@ -45,7 +41,7 @@ def _table(section: Section, name: str, rules: TaskRules, taken_over: Collection
     for key in sorted(type(section).model_fields, key=lambda key: key not in MARKS):
         entry = KeyEntry(f"{name}.{key}" if name else key, type(section), (), ())
         value, is_set = getattr(section, key), _is_set(section, entry)
-        if not is_set and (not applies(entry.path, rules) or _is_in(entry.path, taken_over)):
+        if not is_set and (not applies(entry.path, rules) or is_in(entry.path, taken_over)):
             continue
         if isinstance(value, Section):
             blocks += _table(value, entry.path, rules, taken_over)
@@ -90,7 +86,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Corpus):
         return {key: item for key, item in value.model_dump(exclude_unset=True).items() if item is not None}
     return [_plain(item) for item in value] if isinstance(value, tuple) else value
-
-
-def _is_in(path: str, keys: Collection[str]) -> bool:
-    return any(path == key or path.startswith(f"{key}.") for key in keys)

@@ -3,7 +3,7 @@
 import inspect
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, get_args, get_origin
@@ -16,7 +16,6 @@ from heedful.config.reading.outline import (
     MARKS,
     Sections,
     constraints_of,
-    has_plain_form,
     kind_of,
     mark_of,
     must_be,
@@ -85,11 +84,6 @@ class KeyEntry:
     def tables(self) -> Sections:
         """Tables that the value can be or hold, by kind; none for a plain value."""
         return tables_in(self.field.annotation)
-
-    @property
-    def plain_too(self) -> bool:
-        """Whether the value can be something other than a table, such as the name of a pool."""
-        return has_plain_form(self.field.annotation)
 
     @property
     def required(self) -> bool:
@@ -208,7 +202,7 @@ def entries_of(path: str) -> list[KeyEntry]:
 
 def applies(path: str, rules: TaskRules) -> bool:
     """Whether a key applies to a task: it belongs to all tasks, or to this one."""
-    return _is_in(path, rules.all_own_keys) or not any(_is_in(path, other.all_own_keys) for other in TASKS.values())
+    return is_in(path, rules.all_own_keys) or not any(is_in(path, other.all_own_keys) for other in TASKS.values())
 
 
 def table_meaning(section: type[Section]) -> str:
@@ -264,7 +258,8 @@ def _reads(rules: TaskRules, table: type[Section], key: str) -> bool:
     return any(key in table.keys_of(kind) and (not role or key in form.read) for form, kind in forms)
 
 
-def _is_in(path: str, keys: tuple[str, ...]) -> bool:
+def is_in(path: str, keys: Collection[str]) -> bool:
+    """Whether a path is one of these keys, or inside one of them."""
     return any(path == key or path.startswith(f"{key}.") for key in keys)
 
 

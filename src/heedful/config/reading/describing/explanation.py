@@ -13,7 +13,7 @@ from heedful.config.reading.describing.entries import (
     table_meaning,
 )
 from heedful.config.reading.foreign_words import our_key
-from heedful.config.reading.outline import MARKS, paths_of_key
+from heedful.config.reading.outline import MARKS, has_plain_form, paths_of_key
 from heedful.config.tasks import TASKS
 
 _WIDTH = 100
@@ -26,8 +26,10 @@ def explain(path: str) -> str:
     entries = entries_of(path)
     if not entries:
         raise UserError(_unknown(path))
-    parts = [_part(entry, same) for entry, same in _alike(entries)]
-    return f"{entries[0].path}\n\n" + "\n".join(dict.fromkeys(parts))
+    alike: dict[tuple[str, str, str], list[KeyEntry]] = {}  # entries that differ in their kind of table only
+    for entry in entries:
+        alike.setdefault((entry.value, entry.default_in_words, entry.meaning), []).append(entry)
+    return f"{entries[0].path}\n\n" + "\n".join(dict.fromkeys(map(_part, alike.values())))
 
 
 def list_tables() -> str:
@@ -38,11 +40,12 @@ def list_tables() -> str:
     return "\n".join([*lines, "", "`heedful config explain TABLE` lists the keys of a table.", ""])
 
 
-def _part(entry: KeyEntry, same: Sequence[KeyEntry]) -> str:
+def _part(same: Sequence[KeyEntry]) -> str:
+    entry = same[0]
     if not entry.tables:
         return _key(same)
     tables = "\n".join(_tables(entry))
-    return f"{_key(same)}\n{tables}" if entry.plain_too else f"{entry.brief}\n\n{tables}"
+    return f"{_key(same)}\n{tables}" if has_plain_form(entry.field.annotation) else f"{entry.brief}\n\n{tables}"
 
 
 def _key(entries: Sequence[KeyEntry]) -> str:
@@ -82,14 +85,6 @@ def tasks_in_words(tasks: Sequence[str]) -> str:
 def _row(name: str, text: str) -> list[str]:
     first, *rest = wrap(text, _WIDTH - 10) or [""]
     return [f"{name:10}{first}", *(f"{'':10}{line}" for line in rest)]
-
-
-def _alike(entries: Sequence[KeyEntry]) -> list[tuple[KeyEntry, list[KeyEntry]]]:
-    """Group entries of one path that differ in their kind of table only."""
-    groups: dict[tuple[str, str, str], list[KeyEntry]] = {}
-    for entry in entries:
-        groups.setdefault((entry.value, entry.default_in_words, entry.meaning), []).append(entry)
-    return [(group[0], group) for group in groups.values()]
 
 
 def _unknown(path: str) -> str:

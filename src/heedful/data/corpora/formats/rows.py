@@ -3,9 +3,9 @@
 import csv
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from heedful.base.errors import UserError, counted, suggestion
 from heedful.config.corpora.containers import Csv, Jsonl, Tsv
@@ -171,6 +171,38 @@ def labels_of(column: str, several: bool, where: str, noun: str = "text") -> tup
     if not names[0]:
         raise UserError(f"{where} has no label: every {noun} needs one.")
     return (names[0],)
+
+
+class Labelled(Protocol):
+    """A row with labels."""
+
+    @property
+    def labels(self) -> Sequence[str]:
+        """Their names."""
+        ...
+
+
+LabelledRow = TypeVar("LabelledRow", bound=Labelled)
+
+
+def label_numbers(
+    rows: Sequence[LabelledRow],
+    labels: Sequence[str],
+    where: Callable[[LabelledRow, int], str],
+    unknown_is: str = "is not a class of the model",
+) -> list[list[int]]:
+    """Return the labels of rows by number; `where` says where a row has its label number n.
+
+    `unknown_is` completes the refusal of a label that is not one of `labels`: "has the label `x`, which ...".
+    """
+    known = {label: number for number, label in enumerate(labels)}
+    for row in rows:
+        for place, label in enumerate(row.labels):
+            if label not in known:
+                raise UserError(
+                    f"{where(row, place)} has the label `{label}`, which {unknown_is}.{suggestion(label, labels)}"
+                )
+    return [[known[label] for label in row.labels] for row in rows]
 
 
 # --- JSON objects -----------------------------------------------------------------------------------------------------

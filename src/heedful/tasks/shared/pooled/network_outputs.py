@@ -11,10 +11,9 @@ from heedful.config.model.encoders import HierarchicalEncoderTable
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.pooled import ImageModel, TextModel
 from heedful.config.recipe import Recipe
-from heedful.data.batch_layout import CPU_MULTIPLE
 from heedful.data.batches.images import ImageCollator, ImageQuestionCollator
 from heedful.data.batches.texts import DocumentCollator, PairedTextCollator, TextCollator
-from heedful.data.collate import places_of
+from heedful.data.collate import CPU_MULTIPLE, places_of
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.token_store import TokenStore

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from heedful.config.model.pooled import TextModel
 from heedful.config.recipe import Recipe
-from heedful.data.batch_layout import StaticShape
+from heedful.data.collate import StaticShape
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Indices, spread
 from heedful.data.prepare.prepared import Prepared

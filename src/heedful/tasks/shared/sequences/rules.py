@@ -4,12 +4,12 @@ from heedful.config.corpora.containers import SPLITS
 from heedful.config.model.attention import NOT_REWARDED
 from heedful.config.model.mixed import CaptionerModel, PairModel
 from heedful.config.model.recurrent import RecurrentModel
-from heedful.config.tables import Tables, pair_model
+from heedful.config.task_rules import Tables
 
 
 def check_pairs(recipe: Tables) -> None:
     """Refuse tables that do not fit together."""
-    model, data = pair_model(recipe), recipe.data
+    model, data = recipe.pair_model, recipe.data
     if model.tie == "all" and recipe.tokenizer.why_separate:
         raise ValueError(f'`model.tie` must be "decoder" or "none" as {recipe.tokenizer.why_separate}, but is "all"')
     _, decoder = model.sides

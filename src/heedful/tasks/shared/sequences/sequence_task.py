@@ -8,8 +8,8 @@ import torch
 
 from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
-from heedful.data.batch_layout import CPU_MULTIPLE, StaticShape
 from heedful.data.batches.pairs import PairCollator, pair_costs
+from heedful.data.collate import CPU_MULTIPLE, StaticShape
 from heedful.data.epochs.loader import Collator, RowFeed
 from heedful.data.epochs.plan import batches_by_length, spread
 from heedful.data.prepare.pairs import prepare
