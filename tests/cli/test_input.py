@@ -7,8 +7,8 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.cli import input as input_of_verbs
 from heedful.cli import messages
 from heedful.cli.input import ArrivingLines, InputLines, count_inputs, open_inputs
@@ -79,21 +79,15 @@ def test_a_line_is_a_text_or_a_pair_of_texts() -> None:
 
 @pytest.mark.parametrize(("line", "columns"), [("one", "1 column"), ("one\ttwo\tthree", "3 columns")])
 def test_a_line_that_is_not_a_pair_is_refused(line: str, columns: str) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses(f"in.txt, line 3 has {columns}, but this model reads pairs: two texts separated by a tab."):
         text_of_line(line, paired=True, where="in.txt, line 3")
-    assert str(caught.value) == (
-        f"in.txt, line 3 has {columns}, but this model reads pairs: two texts separated by a tab."
-    )
 
 
 def test_pairs_come_before_the_line_that_is_not_one() -> None:
     pairs = InputLines("in.txt", lambda: ["a\tb", "\t", "c"]).pairs()
     assert [next(pairs), next(pairs)] == [("a", "b"), ("", "")]
-    with pytest.raises(UserError) as caught:
+    with refuses("in.txt, line 3 has 1 column, but must have two: a source and its translation, separated by a tab."):
         next(pairs)
-    assert str(caught.value) == (
-        "in.txt, line 3 has 1 column, but must have two: a source and its translation, separated by a tab."
-    )
 
 
 # --- files and texts on the command line ------------------------------------------------------------------------------
@@ -129,9 +123,8 @@ def test_an_argument_is_a_file_if_there_is_one_and_else_a_text(tmp_path: Path, m
     ],
 )
 def test_what_can_only_be_a_files_name_is_not_taken_as_a_text(argument: str, message: str) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses(message):
         open_inputs([argument])
-    assert str(caught.value) == message
 
 
 def test_the_number_of_lines_is_known_of_files_and_texts(tmp_path: Path) -> None:

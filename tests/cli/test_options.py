@@ -9,8 +9,8 @@ import annotated_types
 import pytest
 import typer
 import typer.main
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.base.options import Option, options_of
 from heedful.cli.options import Group, flag, option, with_option_groups
 from heedful.config.decode import Decode, DecodeOptions
@@ -114,7 +114,7 @@ def test_only_what_the_user_gave_goes_to_the_command() -> None:
 
 
 def test_values_are_checked_before_the_command_runs() -> None:
-    with pytest.raises(UserError, match=r"^`coats` is 10, but must be at most 9\.$"):
+    with refuses("`coats` is 10, but must be at most 9."):
         painted(["--coats", "10"])
 
 

@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.shared.refusals import like
+from tests.shared.refusals import like, refuses
 
-from heedful.base.errors import UserError
 from heedful.cli.main import run
 from heedful.config.tasks import TASKS, refuse_evaluation_option
 from heedful.tasks.translate.model import Translator
@@ -80,6 +79,5 @@ def test_mistakes_name_the_flags(reversing_folder: Path, capsys: Capture) -> Non
 
 
 def test_words_are_options_of_translators() -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses("--terms is for translators, which runs/trees is not: leave it out."):
         refuse_evaluation_option("terms", "--terms", TASKS["parse"], "runs/trees")
-    assert str(caught.value) == "--terms is for translators, which runs/trees is not: leave it out."

@@ -28,7 +28,7 @@ class like(str):  # noqa: N801 - it is used like pytest.approx
 
 
 @contextmanager
-def refuses(message: str, error: type[Exception] = UserError) -> Iterator[None]:
+def refuses(message: str, error: type[BaseException] = UserError) -> Iterator[None]:
     """Expect an error with this message; `...` in it is any text of one line."""
     with pytest.raises(error) as caught:
         yield
@@ -45,7 +45,7 @@ class Refusal:
     what: str
     act: Callable[..., object]
     message: str
-    error: type[Exception] = field(default=UserError, kw_only=True)
+    error: type[BaseException] = field(default=UserError, kw_only=True)
 
     def __str__(self) -> str:
         return self.what

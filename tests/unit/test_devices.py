@@ -4,9 +4,9 @@ import time
 
 import pytest
 import torch
+from tests.shared.refusals import refuses
 
 from heedful.base.devices import choose_device, choose_precision
-from heedful.base.errors import UserError
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda")
 
@@ -25,9 +25,7 @@ def test_a_gpu_without_bfloat16_computes_in_float32_and_refuses_to_pretend(monke
     monkeypatch.setattr("torch.cuda.is_bf16_supported", lambda including_emulation: including_emulation)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda device: "Old GPU")
     assert choose_precision("auto", GPU, never) == torch.float32
-    with pytest.raises(
-        UserError, match=r"precision `bfloat16` was requested, but Old GPU does not support it: use `float32`"
-    ):
+    with refuses("...precision `bfloat16` was requested, but Old GPU does not support it: use `float32`..."):
         choose_precision("bfloat16", GPU, never)
 
 
@@ -45,9 +43,9 @@ def test_a_cpu_keeps_float32_where_bfloat16_is_hardly_faster() -> None:
 
 def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    with pytest.raises(UserError, match=r"device `cuda` was requested, but torch .* finds no GPU: use `cpu`"):
+    with refuses("...device `cuda` was requested, but torch ... finds no GPU: use `cpu`..."):
         choose_device("cuda")
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
     monkeypatch.setattr("torch.cuda.device_count", lambda: 1)
-    with pytest.raises(UserError, match=r"device `cuda:1` was requested, but there are 1 GPUs, numbered from 0"):
+    with refuses("...device `cuda:1` was requested, but there are 1 GPUs, numbered from 0..."):
         choose_device("cuda:1")

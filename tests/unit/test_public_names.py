@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.shared.refusals import refuses
 
 import heedful
 from heedful.config.decode import SearchOptions
@@ -29,7 +30,7 @@ def test_no_public_name_is_that_of_a_part_of_the_package() -> None:
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
-    with pytest.raises(AttributeError, match=r"^module 'heedful' has no attribute 'lode'$"):
+    with refuses("module 'heedful' has no attribute 'lode'", AttributeError):
         heedful.lode  # noqa: B018
 
 

@@ -4,9 +4,8 @@ from random import Random
 
 import pytest
 from tests.shared.random_trees import random_tree
-from tests.shared.refusals import like
+from tests.shared.refusals import like, refuses
 
-from heedful.base.errors import UserError
 from heedful.base.trees import DEEPEST, TOP, Leaf, Tree, clean, from_sequence, linearize, read_tree, without_function
 from heedful.config.decode import LEAST_OF_TREE
 
@@ -80,9 +79,8 @@ def test_a_sequence_that_is_no_tree_over_the_words_is_none(sequence: str) -> Non
     ],
 )
 def test_a_text_that_is_no_tree_is_refused_with_its_place(text: str, message: str) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses(message):
         read_tree(text, "a.trees, line 3")
-    assert str(caught.value) == message
 
 
 def test_an_outermost_bracket_needs_no_label_and_a_word_alone_is_a_tree() -> None:

@@ -3,10 +3,8 @@
 import hashlib
 from pathlib import Path
 
-import pytest
 from benchmarks.structure.cmudict import figures_of, prepare, read_entries, split_of
-
-from heedful.base.errors import UserError
+from tests.shared.refusals import refuses
 
 LINES = [
     "a AH0",
@@ -31,7 +29,7 @@ def test_stress_comments_and_numbers_of_variants_are_left_out() -> None:
 
 
 def test_a_word_without_phonemes_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^here, line 2 has a word without phonemes: `b`\.$"):
+    with refuses("here, line 2 has a word without phonemes: `b`."):
         list(read_entries(["a AH0", "b"], "here"))
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.shared.refusals import like
+from tests.shared.refusals import like, refuses
 
 import heedful
 from heedful.cli.main import run
@@ -135,8 +135,7 @@ def test_commands_for_texts_refuse_a_model_of_images(
 
 
 def test_rows_in_memory_are_refused_for_images(tmp_path: Path) -> None:
-    with pytest.raises(
-        heedful.UserError,
-        match=r"^`train` is given in memory, but a classifier of images learns from files: name them in the recipe,",
+    with refuses(
+        "`train` is given in memory, but a classifier of images learns from files: name them in the recipe,..."
     ):
         heedful.train({"model": {"family": "image_classifier"}}, tmp_path / "run", train=[("a", "b")])

@@ -9,8 +9,8 @@ import pytest
 import torch
 from PIL import Image
 from rich.console import Console
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.batches.images import ImageCollator
@@ -131,14 +131,14 @@ def test_evaluation_is_that_of_its_classifications(trained: tuple[str, Path]) ->
 
 def test_what_is_not_an_image_is_refused(trained: tuple[str, Path]) -> None:
     model = ImageClassifier.load(trained[1], device="cpu")
-    with pytest.raises(UserError, match=r"^image 2 is float, but must be the path of"):
+    with refuses("image 2 is float, but must be the path of..."):
         model.classify([np.zeros((8, 8), np.uint8), 3.5])  # type: ignore[list-item]
-    with pytest.raises(UserError, match=r"^data, row 1 must be an image and its label\.$"):
+    with refuses("data, row 1 must be an image and its label."):
         model.evaluate([np.zeros((8, 8), np.uint8)])  # type: ignore[list-item]
 
 
 def test_a_classifier_of_texts_does_not_load_one_of_images(trained: tuple[str, Path]) -> None:
-    with pytest.raises(UserError, match=r"is a model that classifies images: use `heedful\.load`"):
+    with refuses("...is a model that classifies images: use `heedful.load`..."):
         TextClassifier.load(trained[1], device="cpu")
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.shared.refusals import refuses
 from torch import Tensor, nn
 
 from heedful.nn.alignments.distributions import Distribution, GumbelHard, Hard, Sigmoid, softmax, sparsemax
@@ -191,9 +192,9 @@ def test_predicted_positions_learn_and_are_exact_in_sixteen_bits() -> None:
 
 
 def test_half_widths_that_hold_nothing_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^local attention has a half width of -1; it must be at least 0$"):
+    with refuses("local attention has a half width of -1; it must be at least 0", ValueError):
         Window(-1)
-    with pytest.raises(ValueError, match=r"^predicted local attention has a half width of 0; it must be at least 1$"):
+    with refuses("predicted local attention has a half width of 0; it must be at least 1", ValueError):
         PredictedWindow(3, 0)
 
 
@@ -222,7 +223,7 @@ def test_meta_embeddings_take_another_distribution() -> None:
 
 
 def test_a_missing_embedding_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^1 embeddings cannot be mixed: there must be 2, one per width$"):
+    with refuses("1 embeddings cannot be mixed: there must be 2, one per width", ValueError):
         MetaEmbedding((2, 3), 4)([torch.randn(6, 2)])
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from tests.shared.refusals import refuses
 from torch import Tensor, nn
 
 from heedful.base.packed import Images, Run, runs_of
@@ -137,7 +138,7 @@ def test_sinusoidal_positions_have_rows_in_one_half_and_columns_in_the_other() -
 
 
 def test_sinusoidal_positions_need_a_width_of_four_parts() -> None:
-    with pytest.raises(ValueError, match="need a width that is a multiple of 4, not 6"):
+    with refuses("...need a width that is a multiple of 4, not 6...", ValueError):
         SinusoidalGrid(6)
 
 

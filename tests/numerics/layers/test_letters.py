@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from tests.shared.refusals import refuses
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
@@ -91,5 +92,5 @@ def test_tokens_get_the_vectors_of_their_letters_and_others_none() -> None:
 
 
 def test_an_even_kernel_is_refused() -> None:
-    with pytest.raises(ValueError, match="a kernel of 4 letters has no letter in its middle"):
+    with refuses("...a kernel of 4 letters has no letter in its middle...", ValueError):
         convolutional(4)

@@ -8,6 +8,7 @@ import torch
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.shared.examples import examples
+from tests.shared.refusals import refuses
 from torch import Tensor
 
 from heedful.base.packed import Packed
@@ -184,7 +185,7 @@ def test_ties_share_the_very_same_matrix(tie: str, matrices: set[str]) -> None:
 
 
 def test_one_matrix_for_two_vocabularies_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^one matrix for both embeddings needs one vocabulary$"):
+    with refuses("one matrix for both embeddings needs one vocabulary", ValueError):
         build_model(TransformerModel(**TINY, tie="all"), 10, 11)
 
 

@@ -5,6 +5,7 @@ from typing import cast
 import pytest
 import torch
 from tests.numerics.recurrent.stacks import WIDE, WIDTH, close, kinds, library_kinds, stack_of
+from tests.shared.refusals import refuses
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout
@@ -82,7 +83,7 @@ def test_weights_are_dropped_in_training_only_and_never_for_single_steps() -> No
     stack, x = stack_of("lstm", dropout=StackShares(weights=0.5)), x_of(4)
     layout = Layout.of([4])
     assert not torch.equal(stack(x, layout)[0], stack(x, layout)[0])
-    with pytest.raises(ValueError, match=r"^a single step would draw"):
+    with refuses("a single step would draw...", ValueError):
         stack.step(x, stack.start(4, x))
     stack.eval()
     assert torch.equal(stack(x, layout)[0], stack(x, layout)[0])

@@ -2,12 +2,11 @@
 
 from typing import Any
 
-import pytest
 import torch
 from tests.language_models import language_model
+from tests.shared.refusals import refuses
 from tests.shared.searching import search_texts
 
-from heedful.base.errors import UserError
 from heedful.base.packed import Packed
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN
@@ -88,25 +87,23 @@ def test_an_ensemble_is_a_module_of_its_members() -> None:
 
 
 def test_members_must_share_a_vocabulary() -> None:
-    with pytest.raises(UserError) as caught:
-        Ensemble([model_of(1), model_of(2), model_of(3, words=2100)])
-    assert str(caught.value) == (
+    with refuses(
         "Model 3 of the ensemble has 2,100 target tokens, but the first has 20: the models of an ensemble must share "
         "their vocabularies."
-    )
+    ):
+        Ensemble([model_of(1), model_of(2), model_of(3, words=2100)])
 
 
 def test_members_must_use_their_sources_alike() -> None:
-    with pytest.raises(UserError) as caught:
-        Ensemble([model_of(1), language_model("gru", words=20)])  # type: ignore[arg-type]
-    assert str(caught.value) == (
+    with refuses(
         "Model 2 of the ensemble continues its source, but the first reads its source: the models of an ensemble must "
         "use their sources alike."
-    )
+    ):
+        Ensemble([model_of(1), language_model("gru", words=20)])  # type: ignore[arg-type]
 
 
 def test_an_ensemble_of_nothing_is_refused() -> None:
-    with pytest.raises(UserError, match=r"^An ensemble has no models, but needs at least one: name them\.$"):
+    with refuses("An ensemble has no models, but needs at least one: name them."):
         Ensemble([])
 
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.base.packed import Layout
 from heedful.decode.frontiers.rows import Attended
 from heedful.decode.hypothesis import Coverage, Shifted, Wu
@@ -16,11 +16,11 @@ from heedful.decode.hypothesis import Coverage, Shifted, Wu
 @pytest.mark.parametrize("alpha", [-0.1, float("nan"), float("inf")])
 def test_a_length_penalty_is_a_number_from_0(alpha: float) -> None:
     for penalty in (Wu, Shifted):
-        with pytest.raises(UserError, match=f"^`length_penalty` is {alpha}, but must be 0 or more.$"):
+        with refuses(f"`length_penalty` is {alpha}, but must be 0 or more."):
             penalty(alpha)
-    with pytest.raises(UserError, match=f"^`length_shift` is {alpha}, but must be 0 or more.$"):
+    with refuses(f"`length_shift` is {alpha}, but must be 0 or more."):
         Shifted(1.0, alpha)
-    with pytest.raises(UserError, match=f"^`coverage` is {alpha}, but must be 0 or more.$"):
+    with refuses(f"`coverage` is {alpha}, but must be 0 or more."):
         Coverage(alpha)
 
 
@@ -79,5 +79,5 @@ def test_rows_that_do_not_go_on_attend_to_nothing() -> None:
 
 
 def test_a_decoder_that_keeps_its_attention_to_itself_is_noticed() -> None:
-    with pytest.raises(AssertionError, match="started `aligned` gives its attention"):
+    with refuses("...started `aligned` gives its attention...", AssertionError):
         Attended.begin(Layout.of([2]), 1).add(None, torch.tensor([[True]]))

@@ -3,9 +3,9 @@
 from typing import Any
 
 import pytest
+from tests.shared.refusals import refuses
 from tests.shared.searching import search_texts
 
-from heedful.base.errors import UserError
 from heedful.config.model.transformer import TransformerModel
 from heedful.decode.query import text_queries
 from heedful.decode.settings import SearchSettings
@@ -85,9 +85,8 @@ POSITIONS = {"positions": "learned", "max_positions": 4}
 def test_what_cannot_be_done_is_refused(
     model: dict[str, Any], settings: SearchSettings, asked: dict[str, Any], message: str
 ) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses(message):
         search_texts(model_of(**model), SOURCES, settings, 4096, **asked)
-    assert str(caught.value) == message
 
 
 def test_what_just_fits_is_done() -> None:

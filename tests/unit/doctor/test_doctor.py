@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 from rich.console import Console
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.reading.load import load_recipe, recipe_from_json, recipe_to_toml
 from heedful.config.recipe import Recipe
 from heedful.data.batches.pairs import pair_costs
@@ -140,7 +140,7 @@ def test_a_test_corpus_that_cannot_be_read_is_a_problem_but_the_report_is_made(m
 
 @pytest.mark.parametrize("part", ["train", "valid"])
 def test_a_recipe_that_cannot_train_is_refused(part: str, make: Make) -> None:
-    with pytest.raises(UserError, match=r"nowhere\.en: no such file"):
+    with refuses("...nowhere.en: no such file..."):
         examine(make(data={part: [{"source": "nowhere.en", "target": "nowhere.de"}]}))
 
 
@@ -195,7 +195,7 @@ def test_a_recipe_can_be_a_file(make: Make, tmp_path: Path) -> None:
     (tmp_path / "my.toml").write_text(recipe_to_toml(make()))
     expected = examine(load_recipe(tmp_path / "my.toml"))  # the file sets every key, `make` does not
     assert examine(tmp_path / "my.toml") == examine(str(tmp_path / "my.toml")) == expected
-    with pytest.raises(UserError, match="`no-recipe-has-this-name` is neither a file nor a shipped recipe"):
+    with refuses("...`no-recipe-has-this-name` is neither a file nor a shipped recipe..."):
         examine("no-recipe-has-this-name")
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.cli.main import run
 from heedful.config.reading.load import recipe_from_json
 from heedful.doctor.corpora.data import check_data
@@ -187,7 +187,7 @@ def test_answerers_and_captioners_are_examined_too() -> None:
 
 
 def test_each_examination_names_the_other_for_recipes_of_the_other_kind(photos: Path) -> None:
-    with pytest.raises(UserError, match=r"^This recipe reads images: call `examine_images`\.$"):
+    with refuses("This recipe reads images: call `examine_images`."):
         examine(recipe_from_json(values_of(photos), "recipe"))
-    with pytest.raises(UserError, match=r"^This recipe does not read images: call `examine`\.$"):
+    with refuses("This recipe does not read images: call `examine`."):
         examine_images("demo-en-es")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.shared.refusals import refuses
 
 import heedful
 from heedful.explain.explanation import Explanation
@@ -159,7 +160,7 @@ def test_rollout_multiplies_the_head_means_of_layers() -> None:
         mean = sum(one.weights[layer, head] for head in range(one.heads)) / one.heads
         expected = (mean / 2 + np.eye(len(mean)) / 2) @ expected
         np.testing.assert_allclose(rolled, expected, atol=1e-5)
-    with pytest.raises(heedful.UserError, match="Rollout is for self-attention, but `cross` attends from one"):
+    with refuses("...Rollout is for self-attention, but `cross` attends from one..."):
         _explained("transformer").attention("cross").rollout()
 
 
@@ -192,9 +193,9 @@ def test_a_text_that_cannot_be_explained_is_refused(name: str, text: str, messag
 
 
 def test_a_kind_of_attention_that_a_model_does_not_have_is_refused() -> None:
-    with pytest.raises(heedful.UserError, match=r"This model has no attention `cross`: it has `encoder`, `pool`\."):
+    with refuses("...This model has no attention `cross`: it has `encoder`, `pool`..."):
         _explained("classifier-transformer").attention("cross")
-    with pytest.raises(heedful.UserError, match="it has no attention at all"):
+    with refuses("...it has no attention at all..."):
         _explained("language-recurrent").attention("decoder")
-    with pytest.raises(heedful.UserError, match=r"This model does not attend to a source: it has no alignment\."):
+    with refuses("...This model does not attend to a source: it has no alignment..."):
         _explained("language-transformer").hard_alignment()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.base import files
 from heedful.base.errors import MachineError, UserError
@@ -58,7 +59,7 @@ def test_a_failing_write_leaves_the_old_file_and_nothing_else(
     path = tmp_path / "file"
     files.write_bytes(path, b"old")
     monkeypatch.setattr(*{"fsync": (os, "fsync"), "replace": (Path, "replace")}[step], failing(errno.ENOSPC))
-    with pytest.raises(MachineError, match=r"file: the disk is full"):
+    with refuses("...file: the disk is full...", MachineError):
         files.write_bytes(path, b"new")
     assert path.read_bytes() == b"old"
     assert names(tmp_path) == ["file"]
@@ -92,28 +93,28 @@ def test_a_fault_of_the_machine_is_one_line_and_exit_code_3(
 
 def test_a_fault_that_is_not_the_machines_stays_what_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", failing(errno.EBADF))
-    with pytest.raises(OSError, match="Bad file descriptor"):
+    with refuses("...Bad file descriptor...", OSError):
         files.write_bytes(tmp_path / "file", b"new")
 
 
 def test_a_path_that_cannot_be_is_the_users_mistake(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
-    with pytest.raises(UserError, match=r"file/below: a file exists where a folder must be\.$"):
+    with refuses("...file/below: a file exists where a folder must be."):
         files.write_bytes(tmp_path / "file" / "below", b"")
-    with pytest.raises(UserError, match=r"folder: this is a folder, but must be a file\.$"):
+    with refuses("...folder: this is a folder, but must be a file."):
         files.write_bytes(tmp_path / "folder", b"")
-    with pytest.raises(UserError, match=r"xxx: the name is too long\.$"):
+    with refuses("...xxx: the name is too long."):
         files.write_bytes(tmp_path / ("x" * 300), b"")
     assert names(tmp_path) == ["file", "folder"]
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="a folder in which nobody can make another")
 def test_a_place_that_cannot_be_made_cannot_be_written() -> None:
-    words = r": cannot be written: there is no such folder, choose another\.$"
-    with pytest.raises(UserError, match=f"^/proc/x/file{words}"):
+    words = ": cannot be written: there is no such folder, choose another."
+    with refuses(f"/proc/x/file{words}"):
         files.write_bytes(Path("/proc/x/file"), b"")
-    with pytest.raises(UserError, match=f"^/proc/x/folder{words}"):
+    with refuses(f"/proc/x/folder{words}"):
         files.write_folder(Path("/proc/x/folder"), {})
 
 
@@ -133,7 +134,7 @@ def test_a_line_after_a_torn_one_begins_anew(tmp_path: Path) -> None:
 
 
 def test_a_log_in_no_folder_is_one_line(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"gone/log: cannot be written: there is no such folder, choose another\.$"):
+    with refuses("...gone/log: cannot be written: there is no such folder, choose another."):
         files.append_line(tmp_path / "gone" / "log", "x")
 
 
@@ -201,7 +202,7 @@ def test_a_folder_that_cannot_be_renamed_leaves_the_old_one(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fail_once)
-    with pytest.raises(MachineError, match="folder: the disk reported an input/output error"):
+    with refuses("...folder: the disk reported an input/output error...", MachineError):
         files.write_folder(tmp_path / "folder", {"new": b"2"})
     assert names(tmp_path) == ["folder"]
     assert names(tmp_path / "folder") == ["old"]
@@ -212,7 +213,7 @@ def test_a_full_disk_while_a_folder_is_filled_is_one_line(tmp_path: Path) -> Non
         with files.new_folder(tmp_path / "folder"):
             raise OSError(errno.ENOSPC, "No space left on device")
 
-    with pytest.raises(MachineError, match="folder: the disk is full"):
+    with refuses("...folder: the disk is full...", MachineError):
         fill()
     assert names(tmp_path) == []
 
@@ -224,9 +225,9 @@ def test_a_missing_file_inside_the_block_of_a_folder_is_no_mistake_of_the_users(
 
 def test_a_folder_cannot_replace_a_file_or_stand_in_one(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"file: this is a file, but must be a folder\.$"):
+    with refuses("...file: this is a file, but must be a folder."):
         files.write_folder(tmp_path / "file", {})
-    with pytest.raises(UserError, match=r"below: a file exists where a folder must be\.$"):
+    with refuses("...below: a file exists where a folder must be."):
         files.write_folder(tmp_path / "file" / "below", {})
     assert names(tmp_path) == ["file"]
 
@@ -240,7 +241,7 @@ def test_a_removed_folder_is_gone(tmp_path: Path) -> None:
 def test_a_half_removed_folder_has_lost_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files.write_folder(tmp_path / "folder", {"a": b"1"})
     monkeypatch.setattr("shutil.rmtree", failing(errno.EACCES))
-    with pytest.raises(MachineError, match="folder: no permission"):
+    with refuses("...folder: no permission...", MachineError):
         files.remove_folder(tmp_path / "folder")
     assert not (tmp_path / "folder").exists()
 
@@ -253,15 +254,15 @@ def test_what_cannot_be_read_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, read: Callable[[Path], object]
 ) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"gone: no such file\.$"):
+    with refuses("...gone: no such file."):
         read(tmp_path / "gone")
-    with pytest.raises(UserError, match=r"this is a folder, but must be a file\.$"):
+    with refuses("...this is a folder, but must be a file."):
         read(tmp_path)
-    with pytest.raises(UserError, match=r"below: a file exists where a folder must be\.$"):
+    with refuses("...below: a file exists where a folder must be."):
         read(tmp_path / "file" / "below")
     monkeypatch.setattr(Path, "open", failing(errno.EACCES))
     monkeypatch.setattr(Path, "read_bytes", failing(errno.EACCES))
-    with pytest.raises(MachineError, match=r"file: no permission: choose another folder or change the permissions\.$"):
+    with refuses("...file: no permission: choose another folder or change the permissions.", MachineError):
         read(tmp_path / "file")
 
 

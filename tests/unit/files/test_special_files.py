@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.base import files
 from heedful.base.errors import MachineError, UserError
@@ -27,7 +28,7 @@ def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path: Path) -> None:
     assert (tmp_path / "real/new").read_bytes() == b"two"
     assert names(tmp_path / "real") == ["file", "new"]
     (tmp_path / "loop").symlink_to("loop")
-    with pytest.raises(UserError, match=r"loop: its symbolic links form a loop\.$"):
+    with refuses("...loop: its symbolic links form a loop."):
         files.write_bytes(tmp_path / "loop", b"")
 
 
@@ -41,7 +42,7 @@ def test_the_permissions_of_a_file_are_kept(tmp_path: Path) -> None:
 def test_a_protected_file_is_not_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_bytes(b"old")
     monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write everything
-    with pytest.raises(MachineError, match=r"file: no permission: choose another folder or change the permissions\.$"):
+    with refuses("...file: no permission: choose another folder or change the permissions.", MachineError):
         files.write_bytes(tmp_path / "file", b"new")
     assert (tmp_path / "file").read_bytes() == b"old"
 
@@ -73,7 +74,7 @@ def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
     (tmp_path / "endless").symlink_to("/dev/zero")
     for name in ("pipe", "endless"):
         for read in (files.read_bytes, files.read_json, files.sha256_of_file):
-            with pytest.raises(UserError, match=rf"{name}: this is a pipe or a device, but must be a file\.$"):
+            with refuses(f"...{name}: this is a pipe or a device, but must be a file."):
                 read(tmp_path / name)
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.shared.refusals import refuses
 
 import heedful
 from heedful.base.errors import UserError
@@ -71,7 +72,7 @@ def test_what_cannot_be_compared_is_refused(call: dict[str, Any], message: str) 
 
 
 def test_a_model_needs_sentences(reversing_folder: Path) -> None:
-    with pytest.raises(UserError, match=r"^`sources` is missing: .* is a model, which needs sentences to translate\.$"):
+    with refuses("`sources` is missing: ... is a model, which needs sentences to translate."):
         heedful.compare(reversing_folder, heedful.System("b", tuple(WORSE)), references=REFERENCES)
 
 

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from tests.shared.refusals import refuses
 
 from heedful.lab.gradients import CELLS, gradients_over_time
 from heedful.nn.recurrent.gradient_norms import gradients_by_distance
@@ -28,5 +29,5 @@ def test_a_curve_leaves_the_random_numbers_of_the_program_alone() -> None:
 
 
 def test_a_curve_without_steps_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^a curve needs a width and steps of at least 1, not 4 and 0$"):
+    with refuses("a curve needs a width and steps of at least 1, not 4 and 0", ValueError):
         gradients_over_time("gru", width=4, steps=0)

@@ -1,11 +1,11 @@
 """Models and files on one footing."""
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AlignedFiles
@@ -102,7 +102,7 @@ def test_models_of_several_languages_are_asked_for_the_target_language_and_other
 
 
 def test_every_source_needs_a_reference(reversing_folder: Path) -> None:
-    with pytest.raises(UserError, match=r"^1 source, but 2 references: each source needs one\.$"):
+    with refuses("1 source, but 2 references: each source needs one."):
         translated([reversing_folder], Sentences("uneven", ("ant",), ("ant", "bee")))
 
 
@@ -132,7 +132,7 @@ def test_a_target_language_that_is_not_clear_is_refused_before_anything_is_trans
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     untranslated(monkeypatch)
-    with pytest.raises(UserError, match=re.escape(f"{several_folder}: {message}")):
+    with refuses(f"...{several_folder}: {message}..."):
         translated([reversing_folder, several_folder], replace(TWO, sources=sources, to=to))
 
 

@@ -5,9 +5,9 @@ import math
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import refuses
 
 import heedful
-from heedful.base.errors import UserError
 from heedful.metrics.recorded_results import record, result_file
 
 
@@ -36,24 +36,19 @@ def test_figures_are_replaced_unless_merging_is_asked_for(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", ["", "../up", "a/b", "a b", ".hidden"])
 def test_what_is_no_name_is_refused(name: str) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses(f"`{name}` cannot name a result: use letters, digits, `.`, `-` and `_`."):
         result_file(name)
-    assert str(caught.value) == f"`{name}` cannot name a result: use letters, digits, `.`, `-` and `_`."
 
 
 @pytest.mark.parametrize("figure", [math.nan, math.inf])
 def test_a_figure_that_is_no_number_is_refused(figure: float, tmp_path: Path) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses(f"`perplexity` is {figure}, which cannot be recorded: a figure must be a finite number."):
         record("r", {"bleu": 1.0, "perplexity": figure}, command="c", folder=tmp_path)
-    assert str(caught.value) == (
-        f"`perplexity` is {figure}, which cannot be recorded: a figure must be a finite number."
-    )
     assert not list(tmp_path.iterdir())
 
 
 def test_merging_into_what_is_no_result_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
     path.write_text("[]")
-    with pytest.raises(UserError) as caught:
+    with refuses(f"{path} has no `figures` to add to: delete it, or record under another name."):
         record("r", {"a": 1}, command="c", folder=tmp_path, merge=True)
-    assert str(caught.value) == f"{path} has no `figures` to add to: delete it, or record under another name."

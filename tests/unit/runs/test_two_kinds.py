@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from rich.console import Console
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.recipe import Recipe
 from heedful.data.prepare.pairs import prepare
 from heedful.models.bundle import read_bundle
@@ -79,6 +79,5 @@ def test_the_target_s_sample_is_its_own(folder: Path, monkeypatch: pytest.Monkey
 
 
 def test_the_target_s_size_is_named_as_its_own(folder: Path) -> None:
-    with pytest.raises(UserError) as caught:
+    with refuses("`tokenizer.target.size` is 4, but must be more than 4, the number of special pieces."):
         prepare(recipe(folder, kind="char", target={"kind": "word", "size": 4}))
-    assert str(caught.value) == ("`tokenizer.target.size` is 4, but must be more than 4, the number of special pieces.")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from scripts.write_texts import texts_page
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.cli.main import VERBS
 from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.texts.checks.table import CHECKS
@@ -47,10 +47,7 @@ def test_numbered_equations_of_the_thesis_are_all_there() -> None:
 
 
 def test_an_item_that_is_not_there_is_refused() -> None:
-    with pytest.raises(
-        UserError,
-        match=r"^`thesis-2.99` is not an item of the texts. Did you mean `thesis-2.9`\? `heedful texts` lists all",
-    ):
+    with refuses("`thesis-2.99` is not an item of the texts. Did you mean `thesis-2.9`? `heedful texts` lists all..."):
         find_item("thesis-2.99")
 
 

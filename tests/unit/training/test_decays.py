@@ -5,6 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.training.schedules import DECAYS, ExponentialDecay, InverseSigmoidDecay, LinearDecay
 
@@ -53,11 +54,11 @@ def test_every_decay_has_a_name() -> None:
 
 
 def test_numbers_that_are_no_decay_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"^linear decay has a slope of 0; it must be above 0$"):
+    with refuses("linear decay has a slope of 0; it must be above 0", ValueError):
         LinearDecay(slope=0)
-    with pytest.raises(ValueError, match=r"^linear decay has a floor of 1; it must be at least 0 and below 1$"):
+    with refuses("linear decay has a floor of 1; it must be at least 0 and below 1", ValueError):
         LinearDecay(slope=0.1, floor=1)
-    with pytest.raises(ValueError, match=r"^exponential decay has a base of 1; it must be between 0 and 1$"):
+    with refuses("exponential decay has a base of 1; it must be between 0 and 1", ValueError):
         ExponentialDecay(1)
-    with pytest.raises(ValueError, match=r"^inverse sigmoid decay has a span of 0.5; it must be at least 1$"):
+    with refuses("inverse sigmoid decay has a span of 0.5; it must be at least 1", ValueError):
         InverseSigmoidDecay(0.5)

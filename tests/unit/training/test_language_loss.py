@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.shared.refusals import refuses
 from torch import Tensor
 
-from heedful.base.errors import UserError
 from heedful.base.packed import IGNORED
 from heedful.config.model.pooled import ClassifierModel
 from heedful.data.batches.texts import TextBatch, TextCollator
@@ -119,5 +119,5 @@ def test_frozen_layers_of_a_language_model_stay_and_the_markers_learn(what: Any,
 
 
 def test_a_language_model_of_another_kind_has_no_layers_to_freeze() -> None:
-    with pytest.raises(UserError, match=r"^`train\.freeze` needs a Transformer"):
+    with refuses("`train.freeze` needs a Transformer..."):
         freeze(classifier({"family": "recurrent", "width": 8}), 1)

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.shared.refusals import refuses
 
-from heedful.base.errors import UserError
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
@@ -129,11 +129,7 @@ def test_the_share_follows_the_updates(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_decoders_that_take_no_steps_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's reads"
-    ):
+    with refuses("...`train.scheduled_sampling` needs a recurrent decoder, as a Transformer's reads..."):
         recipe(tmp_path, family="transformer", heads=2)
-    with pytest.raises(
-        UserError, match=r"`train.scheduled_sampling` samples tokens step by step.*`variational = false`"
-    ):
+    with refuses("...`train.scheduled_sampling` samples tokens step by step...`variational = false`..."):
         recipe(tmp_path, variational=True)

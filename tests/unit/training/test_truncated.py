@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
+from tests.shared.refusals import refuses
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
@@ -197,10 +198,10 @@ def test_states_are_dropped_before_the_output_layer_in_training_alone() -> None:
 def test_a_model_that_would_look_ahead_or_count_from_the_segment_is_refused() -> None:
     model = model_of()
     both = RecurrentStack("lstm", WIDTH, STATE, bidirectional=True)
-    with pytest.raises(ValueError, match=r"^a language model of two directions would see the tokens that it is to pre"):
+    with refuses("a language model of two directions would see the tokens that it is to pre...", ValueError):
         RecurrentLanguageModel(model.embedding, both, model.output)
     counted = Embedding(model.embedding.weight, Sinusoidal(WIDTH), 0.0)
-    with pytest.raises(ValueError, match=r"no first position: its embedding must have no positions$"):
+    with refuses("...no first position: its embedding must have no positions", ValueError):
         RecurrentLanguageModel(counted, model.stack, model.output)
 
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
 from heedful.config.tasks import TASKS
@@ -99,7 +100,7 @@ def test_the_shipped_studies_have_complete_recipes(name: str) -> None:
 
 
 def test_a_study_that_does_not_exist_is_named() -> None:
-    with pytest.raises(UserError, match=r"`warmpu` is neither a file nor a shipped study\. Did you mean `warmup`\?"):
+    with refuses("...`warmpu` is neither a file nor a shipped study. Did you mean `warmup`?..."):
         find_study("warmpu")
-    with pytest.raises(UserError, match=r"studies/none\.toml: no such file\."):
+    with refuses("...studies/none.toml: no such file..."):
         find_study("studies/none.toml")

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
+from tests.shared.refusals import refuses
 
 from heedful.base.errors import HeedfulError, UserError
 from heedful.base.files import write_bytes
@@ -277,13 +278,13 @@ def test_the_folder_of_another_study_is_refused(home: Path, tmp_path: Path) -> N
     (tmp_path / "tiny.toml").write_text(RECIPE)
     (tmp_path / "other.toml").write_text(STUDY)
     (tmp_path / MINE).write_text(STUDY.replace("width=12", "width=16"))
-    with pytest.raises(UserError, match=r"holds the study `mine`, not `other`: choose another folder\."):
+    with refuses("...holds the study `mine`, not `other`: choose another folder..."):
         StudyRun(read_study(tmp_path / "other.toml"), home / "whole").waiting()
-    with pytest.raises(UserError, match=r"`model.width` of the cell `wide` was 12 and is 16 now: choose another"):
+    with refuses("...`model.width` of the cell `wide` was 12 and is 16 now: choose another..."):
         StudyRun(read_study(tmp_path / MINE), home / "whole").waiting()
-    with pytest.raises(UserError, match=r"run holds a model, not a study: choose another folder\."):
+    with refuses("...run holds a model, not a study: choose another folder..."):
         StudyRun(read_study(tmp_path / MINE), home / "whole" / "cells" / "base-1" / "run").waiting()
-    with pytest.raises(UserError, match="holds no study: run it first, without `page`"):
+    with refuses("...holds no study: run it first, without `page`..."):
         rewrite_page(read_study(tmp_path / MINE), tmp_path)
 
 
@@ -294,19 +295,18 @@ def test_a_cell_whose_data_cannot_be_read_is_named_before_anything_is_trained(
         raise UserError("a.en: no such file.")
 
     monkeypatch.setattr(running, "memory_of", missing)
-    with pytest.raises(UserError, match=r"^mine, cell `base`: a\.en: no such file\.$"):
+    with refuses("mine, cell `base`: a.en: no such file."):
         running.cells_at_once(read_study(home / MINE))
 
 
 def test_a_device_too_small_for_one_cell_is_refused(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study: Study = read_study(home / MINE)
     monkeypatch.setattr(running, "free_memory", lambda device: 1 << 28)
-    with pytest.raises(UserError) as refused:
-        running.cells_at_once(study)
-    assert str(refused.value) == (
+    with refuses(
         "mine: the cell `wide` needs about 1.0 GiB of memory, but cpu has 0.2 GiB free: lower `data.batch_tokens`, or "
         "make its model smaller."
-    )
+    ):
+        running.cells_at_once(study)
     monkeypatch.setattr(running, "free_memory", lambda device: 5 << 29)  # 2.5 GiB
     monkeypatch.setattr(running, "usable_cores", lambda: 16)
     assert running.cells_at_once(study) == 2

@@ -5,6 +5,7 @@ import random
 
 import numpy as np
 import pytest
+from tests.shared.refusals import refuses
 
 from heedful.metrics.language.kneser_ney import KneserNey
 
@@ -65,5 +66,5 @@ def test_texts_shorter_than_the_order_and_no_text_are_fine() -> None:
 
 
 def test_an_order_below_one_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^the order of an n-gram model is 0, but must be at least 1$"):
+    with refuses("the order of an n-gram model is 0, but must be at least 1", ValueError):
         KneserNey.of(TEXTS, 0, VOCABULARY)

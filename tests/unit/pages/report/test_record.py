@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 from filelock import FileLock
+from tests.shared.refusals import refuses
 from tests.unit.pages.report.conftest import GOLDEN, WriteRun, logged, validated
 
-from heedful.base.errors import UserError
 from heedful.config.tasks import TASKS
 from heedful.pages.report.curves import figures
 from heedful.pages.report.page import report_page
@@ -110,30 +110,26 @@ def test_names_of_runs_are_those_of_their_folders_or_their_paths(write_run: Writ
 def test_a_folder_that_is_not_a_run_is_refused(write_run: WriteRun, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for folder, what in ((tmp_path / "empty", "holds no config.json"), (tmp_path / "none", "is not a folder")):
-        with pytest.raises(UserError, match=f"{folder} {what}: a run is a folder that `heedful train` wrote."):
+        with refuses(f"...{folder} {what}: a run is a folder that `heedful train` wrote..."):
             read_run(folder)
     damaged = write_run("damaged", [logged(10)])
     (damaged / "config.json").write_text("[]")
-    with pytest.raises(UserError, match=r"config.json is not the config of a run: `recipe` is missing."):
+    with refuses("...config.json is not the config of a run: `recipe` is missing..."):
         read_run(damaged)
 
 
 def test_a_folder_without_metrics_is_refused(write_run: WriteRun) -> None:
     begun, model = write_run("begun"), write_run("model")
-    with pytest.raises(
-        UserError, match=r"begun has no metrics yet, the first come at step 10 \(`train.log_every`\): try"
-    ):
+    with refuses("...begun has no metrics yet, the first come at step 10 (`train.log_every`): try..."):
         read_run(begun)
     (model / "metrics.jsonl").unlink()
-    with pytest.raises(UserError, match=r"model holds a model but no metrics.jsonl: only a run that `heedful train`"):
+    with refuses("...model holds a model but no metrics.jsonl: only a run that `heedful train`..."):
         read_run(model)
 
 
 def test_runs_of_different_tasks_and_a_run_given_twice_are_refused(write_run: WriteRun) -> None:
     first, other = write_run("first", [logged(10)]), write_run("other", [logged(10)], task="generate")
-    with pytest.raises(
-        UserError, match=r"other is a run of the task `generate`, but .*first of `translate`: their curv"
-    ):
+    with refuses("...other is a run of the task `generate`, but ...first of `translate`: their curv..."):
         read_runs([first, other])
-    with pytest.raises(UserError, match=r"first is given twice: name each run once."):
+    with refuses("...first is given twice: name each run once..."):
         read_runs([first, first / "../first"])

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from tests.shared.refusals import refuses
 from tests.unit.runs.run_folders import Make, same_bits, silent, told
 
 import heedful
@@ -80,7 +81,7 @@ def test_a_recipe_of_another_form_is_refused(recipe: Any, overrides: Any, messag
 
 
 def test_a_run_needs_a_folder() -> None:
-    with pytest.raises(UserError, match=r"^`out` is '', but must be a path\.$"):
+    with refuses("`out` is '', but must be a path."):
         heedful.train("demo-en-es", "")
 
 
@@ -121,7 +122,7 @@ def test_warnings_speak_of_rows_in_memory_by_their_argument() -> None:
 
 def test_other_rows_are_not_taken_for_the_same_data() -> None:
     heedful.train(TINY, "run", {"train.steps": 2}, train=PAIRS, quiet=True)
-    with pytest.raises(UserError, match=r"^run was trained with `data\.train\.0\.jsonl` = "):
+    with refuses("run was trained with `data.train.0.jsonl` = ..."):
         heedful.train(TINY, "run", resume=True, train=PAIRS[1:], quiet=True)
 
 
@@ -130,12 +131,12 @@ def test_a_full_memory_is_one_line_with_the_key_and_its_value(make: Make, monkey
         raise torch.OutOfMemoryError("CUDA out of memory.")
 
     monkeypatch.setattr("heedful.runs.run.RunObserver.to_the_end", full)
-    with pytest.raises(MachineError) as caught:
-        heedful.train(make(), "run", quiet=True)
-    assert str(caught.value) == (
+    with refuses(
         "the GPU's memory is full: `data.batch_tokens = 200` is too much for this model: lower it (and raise "
-        "`train.accumulate = 1` by the same factor), or make the model smaller."
-    )
+        "`train.accumulate = 1` by the same factor), or make the model smaller.",
+        MachineError,
+    ):
+        heedful.train(make(), "run", quiet=True)
 
 
 # --- the run ----------------------------------------------------------------------------------------------------------
@@ -182,7 +183,7 @@ def test_a_run_is_a_path(make: Make) -> None:
 
 
 def test_a_folder_that_is_not_a_run_says_so() -> None:
-    with pytest.raises(UserError, match=r"^nowhere is not a folder: a model is a folder that"):
+    with refuses("nowhere is not a folder: a model is a folder that..."):
         heedful.Run("nowhere").recipe  # noqa: B018
     assert heedful.Run("nowhere").history == []
 

@@ -5,9 +5,9 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.shared.refusals import refuses
 from tests.unit.runs.run_folders import Make, same_bits, silent, told
 
-from heedful.base.errors import UserError
 from heedful.runs.callbacks import Callback, Validation
 from heedful.runs.training_run import train
 
@@ -66,7 +66,7 @@ def test_a_resumed_run_may_begin_or_end_its_report(make: Make, tmp_path: Path) -
 
 def test_a_diverged_run_has_a_report_that_says_so(make: Make, tmp_path: Path) -> None:
     recipe = make(schedule={"kind": "constant", "lr": 1e30}, log_every=1, validation={"every": 100}, steps=20)
-    with pytest.raises(UserError, match="The gradient was not finite"):
+    with refuses("...The gradient was not finite..."):
         train(recipe, tmp_path / "run", console=silent())
     assert "training diverged" in (tmp_path / "run/report.html").read_text()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from filelock import FileLock
+from tests.shared.refusals import refuses
 from tests.unit.runs.run_folders import Make, kept, same_bits, silent, told
 
 from heedful.base.errors import Stopped, UserError
@@ -46,11 +47,9 @@ def test_a_run_that_ended_before_its_first_checkpoint_begins_again(make: Make, t
 
 def test_its_model_is_not_trained_over_unless_resume_is_given(make: Make, begun: Path) -> None:
     before = (begun / "model.safetensors").read_bytes()
-    with pytest.raises(UserError, match=r"run already holds a run: add `resume=True` to start it again, or"):
+    with refuses("...run already holds a run: add `resume=True` to start it again, or..."):
         train(make(validation={"every": 5}), begun, console=silent())
-    with pytest.raises(
-        UserError, match=r"was trained with `train.seed` = 1, but the recipe says 7: resume with the sa"
-    ):
+    with refuses("...was trained with `train.seed` = 1, but the recipe says 7: resume with the sa..."):
         train(make(validation={"every": 5}, seed=7), begun, resume=True, console=silent())
     assert (begun / "model.safetensors").read_bytes() == before
 
@@ -62,7 +61,7 @@ def test_a_checkpoint_that_last_json_does_not_name_yet_is_resumed_from(make: Mak
         (run / "checkpoints/last.json").unlink()
         if pointer:
             (run / "checkpoints/last.json").write_text(pointer)
-        with pytest.raises(UserError, match="already holds a run: add `resume=True` to continue it"):
+        with refuses("...already holds a run: add `resume=True` to continue it..."):
             train(make(steps=5), run, console=silent())
         train(make(steps=5), run, resume=True, console=silent())
     train(make(), run, resume=True, console=silent())
@@ -88,7 +87,7 @@ def test_a_model_that_no_run_begun_here_made_is_never_trained_over(
     model = tmp_path / "run" / place / "model.safetensors"
     model.parent.mkdir(parents=True)
     model.write_bytes(b"weights")
-    with pytest.raises(UserError, match=r"run already holds a model, but no checkpoint to resume from: choose another"):
+    with refuses("...run already holds a model, but no checkpoint to resume from: choose another..."):
         train(make(), tmp_path / "run", resume=resume, console=silent())
     assert model.read_bytes() == b"weights"
 
@@ -119,9 +118,9 @@ def test_a_folder_that_another_process_created_in_the_meantime_is_refused(
         began(self, job, run, *more)
 
     monkeypatch.setattr(RunObserver, "__init__", overtake)
-    with pytest.raises(UserError, match="one already holds a run: add `resume=True` to continue it"):
+    with refuses("...one already holds a run: add `resume=True` to continue it..."):
         train(recipe, tmp_path / "one", console=silent())
-    with pytest.raises(UserError, match=r"two was created by another process in the meantime: run the same command ag"):
+    with refuses("...two was created by another process in the meantime: run the same command ag..."):
         train(recipe, tmp_path / "two", resume=True, console=silent())
 
 
@@ -148,9 +147,7 @@ def test_a_signal_while_the_mean_is_made_says_that_the_checkpoint_is_saved(
 ) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("heedful.runs.run.mean_weights", lambda _: os.kill(os.getpid(), signal.SIGTERM))
-        with pytest.raises(
-            Stopped, match=r"^Stopped after the last step, checkpoint saved\. Train with `resume=True` "
-        ):
+        with refuses("Stopped after the last step, checkpoint saved. Train with `resume=True` ...", Stopped):
             train(make(average={"last": 2}), tmp_path / "run", console=silent())
     train(make(average={"last": 2}), tmp_path / "run", resume=True, console=silent())
     assert (tmp_path / "run/mean").exists() or (tmp_path / "run/single").exists()
