@@ -36,7 +36,7 @@ from heedful.training.objectives import NextToken
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
+from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings
 
 WIDTH, INNER, HEADS, LAYERS, VOCABULARY = 256, 1024, 4, 3, 8000
 BATCH_TOKENS, BATCHES, THREADS = 2048, 8, 2
@@ -80,7 +80,7 @@ class FixedFeed:
         return self.batches[int(indices[0])]
 
 
-class Silent:
+class Silent(Observer):
     """Watches and says nothing."""
 
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None: ...

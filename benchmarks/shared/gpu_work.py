@@ -31,7 +31,7 @@ from heedful.tasks.shared.task import Task
 from heedful.training.checkpoints import Position
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import StepMetrics
+from heedful.training.trainer import Observer, StepMetrics
 
 FIRST_PIECE = 4  # the ids before it are markers
 GIB = 1 << 30
@@ -73,7 +73,7 @@ class Shape:
         return 6 * (encoder * source_tokens + (decoder + self.vocabulary * self.width) * target_tokens)
 
 
-class Listener:
+class Listener(Observer):
     """Collects the step metrics of a run, and neither validates nor saves."""
 
     def __init__(self) -> None:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +26,7 @@ from heedful.pages.report.tables import duration as duration
 from heedful.training.trainer import StepMetrics
 
 _MOST_LINES: Final = 100  # in a notebook: every update sends all of them
+_NOT_RECORDED: Final = ("step", "steps", "seconds_left")  # of the metrics of a step
 _STAYS_EVERY: Final = 60.0  # seconds between two progress lines that stay on a terminal
 _MUCH_WAITING: Final = 0.05  # share of the time from which waiting for data is worth a word
 
@@ -111,20 +113,8 @@ class RunProgress:
             self._stayed = now
             self.say(line)
         if logged:
-            self._record(
-                metrics.step,
-                "train",
-                {
-                    "epoch": metrics.epoch,
-                    "loss": metrics.loss,
-                    "perplexity": metrics.perplexity,
-                    "learning_rate": metrics.learning_rate,
-                    "gradient_norm": metrics.gradient_norm,
-                    "tokens_per_second": metrics.tokens_per_second,
-                    "data_wait": metrics.data_wait,
-                    "skipped": metrics.skipped,
-                },
-            )
+            values = asdict(metrics)
+            self._record(metrics.step, "train", {k: v for k, v in values.items() if k not in _NOT_RECORDED})
 
     def validation(self, step: int, scores: Mapping[str, float], best: bool) -> None:
         """Show and record the scores of a validation."""

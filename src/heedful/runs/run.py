@@ -49,7 +49,7 @@ SINGLE: Final = "single"  # the best single model, where the one in the run fold
 MEAN: Final = "mean"  # the mean, where it is not better than the best single model
 
 
-class RunObserver:
+class RunObserver(Observer):
     """The observer of the trainer in a run: validates, saves and reports."""
 
     def __init__(

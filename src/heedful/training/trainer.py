@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, Generic, Protocol
+from typing import Final, Generic
 
 import torch
 from torch import Tensor, nn
@@ -62,24 +62,21 @@ class StepMetrics:
     seconds_left: float
 
 
-class Observer(Protocol):
-    """What the training loop calls to validate, save and show a model."""
+class Observer:
+    """What the training loop calls to validate, save and show a model; this one does nothing of it."""
 
     def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
         """Show the metrics; `logged` ones are written to the metrics file too."""
-        ...
 
     def validate(self) -> Mapping[str, float]:
         """Evaluate the model; the first score decides which model is best. Empty if there is no validation data."""
-        ...
+        return {}
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
         """Show the scores, and keep the model if it is the best one so far."""
-        ...
 
     def checkpoint(self, position: Position) -> None:
         """Save everything a resumed run needs."""
-        ...
 
 
 class Trainer(Generic[BatchType]):

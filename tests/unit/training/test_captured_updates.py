@@ -36,7 +36,7 @@ from heedful.training.optimizers.build import build_optimizer
 from heedful.training.remedies import RDrop
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
+from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings
 from heedful.training.updates import CapturedUpdates, EagerUpdates
 
 needs_cuda = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
@@ -45,7 +45,7 @@ PINS = torch.cuda.is_available()
 STATIC = StaticShape.around(128, 24, 12)
 
 
-class Keeper:
+class Keeper(Observer):
     """Keeps readings, and checkpoints where it has a folder."""
 
     def __init__(self, folder: Path | None = None) -> None:

@@ -28,7 +28,7 @@ from heedful.training.objectives import NextToken, Sums
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings, _Meter
+from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings, _Meter
 
 VOCABULARY = 23
 SETTINGS = TrainerSettings(
@@ -44,7 +44,7 @@ SETTINGS = TrainerSettings(
 )
 
 
-class Watcher:
+class Watcher(Observer):
     """Remembers what the loop tells."""
 
     def __init__(self, folder: Path | None = None, scores: Sequence[float | Mapping[str, float]] | None = None) -> None:

@@ -26,7 +26,7 @@ from heedful.nn.recurrent.stack import CellKind, RecurrentStack, init_recurrent
 from heedful.training.checkpoints import Position, Retention, load_checkpoint, save_checkpoint
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import StepMetrics, Trainer, TrainerSettings
+from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings
 from heedful.training.truncated import ActivationPenalty, TruncatedBackPropagation
 
 WORDS, WIDTH, STATE = 7, 4, 5
@@ -208,7 +208,7 @@ def test_a_model_that_would_look_ahead_or_count_from_the_segment_is_refused() ->
 # --- training ---------------------------------------------------------------------------------------------------------
 
 
-class Quiet:
+class Quiet(Observer):
     """An observer that keeps the last perplexity."""
 
     perplexity = math.inf
