@@ -62,22 +62,22 @@ def read_bert(folder: ModelFolder) -> Bundle[MaskedModel]:
             f"{config.where}: `type_vocab_size` is {model['segments']}, but must be 2, because the model predicts "
             "next sentences."
         )
-    recipe = recipe_from_json(_recipe(folder, model, vocabulary.tokenizer.size), str(config.where))
+    longest = model["max_positions"]
+    described = {
+        "data": {
+            # The training data is unknown, so the corpus names the folder itself.
+            "train": [{"name": "imported", "text": str(folder.path)}],
+            "max_length": longest,
+            "batch_tokens": max(4096, longest),
+        },
+        "tokenizer": {"kind": "wordpiece", "size": vocabulary.tokenizer.size},
+        "model": model,
+    }
+    recipe = recipe_from_json(described, str(config.where))
     table = model_of(recipe, BertModel)
     network = build_masked_model(table, vocabulary.tokenizer.size)
     fill_weights(network, table, tensors, vocabulary.rows, config.number("vocab_size"))
     return Bundle(recipe, Vocabularies({"text": vocabulary.tokenizer}), network)
-
-
-def _recipe(folder: ModelFolder, model: dict[str, Any], size: int) -> dict[str, Any]:
-    """Return a recipe for the same model. Its training data is unknown, so its corpus names the folder itself."""
-    longest = model["max_positions"]
-    data = {"max_length": longest, "batch_tokens": max(4096, longest)}
-    return {
-        "data": {"train": [{"name": "imported", "text": str(folder.path)}], **data},
-        "tokenizer": {"kind": "wordpiece", "size": size},
-        "model": model,
-    }
 
 
 def _table(config: CheckedConfig) -> dict[str, Any]:

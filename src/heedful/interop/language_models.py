@@ -17,7 +17,7 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.task_rules import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop.byte_level import read_byte_level
-from heedful.interop.model_folder import CheckedConfig, CheckedWeights, ModelFolder
+from heedful.interop.model_folder import ACTIVATIONS, CheckedConfig, CheckedWeights, ModelFolder
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel
@@ -28,14 +28,6 @@ _GPT2_FIXED: Final[Mapping[str, bool]] = {
     "scale_attn_weights": True,
     "scale_attn_by_inverse_layer_idx": False,
     "add_cross_attention": False,
-}
-_GPT2_ACTIVATIONS: Final = {
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "gelu": "gelu",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
 }
 _LLAMA_ACTIVATIONS: Final = {"silu": "swiglu", "swish": "swiglu"}
 
@@ -70,7 +62,7 @@ def read_gpt2(folder: ModelFolder) -> Bundle[LanguageModel]:
         "heads": config.divisor("n_head", "n_embd"),
         "layers": config.number("n_layer"),
         "inner": config.number("n_inner", 4 * width),
-        "activation": config.choice("activation_function", _GPT2_ACTIVATIONS),
+        "activation": config.choice("activation_function", ACTIVATIONS),
         "norm_epsilon": config.real("layer_norm_epsilon", 1e-5),
         "max_positions": longest,
         "dropout": config.fraction("resid_pdrop", 0.1),

@@ -66,6 +66,14 @@ class CheckedWeights:
 
 
 _MOST: Final = 10_000_000  # no size in a model is larger
+ACTIVATIONS: Final = {  # our names
+    "gelu_new": "gelu_tanh",
+    "gelu_pytorch_tanh": "gelu_tanh",
+    "gelu": "gelu",
+    "relu": "relu",
+    "silu": "silu",
+    "swish": "silu",
+}
 
 
 @dataclass(frozen=True)

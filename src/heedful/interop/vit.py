@@ -15,20 +15,12 @@ from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.task_rules import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.interop.model_folder import CheckedConfig, CheckedWeights, ModelFolder
+from heedful.interop.model_folder import ACTIVATIONS, CheckedConfig, CheckedWeights, ModelFolder
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier
 from heedful.models.weights import set_weights
 
-_ACTIVATIONS: Final = {
-    "gelu": "gelu",
-    "gelu_new": "gelu_tanh",
-    "gelu_pytorch_tanh": "gelu_tanh",
-    "relu": "relu",
-    "silu": "silu",
-    "swish": "silu",
-}
 _PREPROCESSOR: Final = "preprocessor_config.json"
 _USUAL: Final = 0.5  # mean and deviation of pixels, where the folder does not say
 
@@ -40,7 +32,16 @@ def read_vit(folder: ModelFolder) -> Bundle[Classifier]:
     images.must_be("do_normalize", True, "Heedful's model reads pixels from -1 to 1")
     channels: int = table["channels"]
     mean, deviation = _pixels(images, "image_mean", channels), _pixels(images, "image_std", channels)
-    recipe = recipe_from_json(_recipe(folder, table, size), str(config.where))
+    described = {
+        "data": {
+            # The training data is unknown, so the corpus names the folder itself.
+            "train": [{"name": "imported", "images": str(folder.path)}],
+            "images": {"height": size, "width": size},
+            "batch_tokens": max(4096, (size // table["patch"]) ** 2 + 1),
+        },
+        "model": {"family": "image_classifier", "encoder": table},
+    }
+    recipe = recipe_from_json(described, str(config.where))
     encoder, tensors = model_of(recipe, ImageClassifierModel).encoder, folder.weights()
     assert isinstance(encoder, ImageTransformerTable)
     weights = vit_weights(tensors, encoder, len(labels), mean, deviation, config.flag("qkv_bias", True))
@@ -48,19 +49,6 @@ def read_vit(folder: ModelFolder) -> Bundle[Classifier]:
     network = build_image_classifier(model_of(recipe, ImageClassifierModel), len(labels))
     set_weights(network, weights)
     return Bundle(recipe, Vocabularies({}, labels), network)
-
-
-def _recipe(folder: ModelFolder, encoder: Mapping[str, Any], size: int) -> dict[str, Any]:
-    """Return a recipe for the same model. Its training data is unknown, so its corpus names the folder itself."""
-    patches = (size // encoder["patch"]) ** 2 + 1
-    return {
-        "data": {
-            "train": [{"name": "imported", "images": str(folder.path)}],
-            "images": {"height": size, "width": size},
-            "batch_tokens": max(4096, patches),
-        },
-        "model": {"family": "image_classifier", "encoder": dict(encoder)},
-    }
 
 
 def _table(config: CheckedConfig) -> dict[str, Any]:
@@ -76,7 +64,7 @@ def _table(config: CheckedConfig) -> dict[str, Any]:
         "heads": config.divisor("num_attention_heads", "hidden_size"),
         "layers": config.number("num_hidden_layers"),
         "inner": config.number("intermediate_size"),
-        "activation": config.choice("hidden_act", _ACTIVATIONS),
+        "activation": config.choice("hidden_act", ACTIVATIONS),
         "norm_epsilon": config.real("layer_norm_eps", 1e-12),
         "channels": channels,
         "patch": patch,
