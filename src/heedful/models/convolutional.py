@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
+from heedful.models.protocols import DecoderWithoutMemory
 from heedful.nn.layers.convolutions.causal import ConvolutionBlock
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.embedding import Embedding, Output
@@ -40,7 +41,7 @@ class ConvolutionalRows:
         return replace(self, before=tuple(layer.index_select(0, rows) for layer in self.before))
 
 
-class ConvolutionalLanguageModel(nn.Module):
+class ConvolutionalLanguageModel(DecoderWithoutMemory):
     """scores of token t + 1 = W D(y(t)), y the last of several causal convolutions over embeddings
 
     A token sees itself and layers * (kernel - 1) tokens before it, wherever it is in the text.
@@ -56,34 +57,20 @@ class ConvolutionalLanguageModel(nn.Module):
         self.blocks: Sequence[ConvolutionBlock] = nn.ModuleList(blocks)  # type: ignore[assignment]
         self.drop = Dropout(dropout)
 
-    @property
-    def longest(self) -> None:
-        """The number of tokens is unlimited."""
-        return None
-
     def states(self, tokens: Packed, memory: Packed | None = None) -> Float[Tensor, "N E"]:
         """Return the vectors that `output` turns into scores, for whole sentences."""
-        _refuse(memory)
+        self.refuse(memory)
         x_NE = self.embedding(tokens.values, tokens.layout)
         for block in self.blocks:
             x_NE = block(x_NE, tokens.layout)
         dropped: Tensor = self.drop(x_NE)
         return dropped
 
-    def forward(self, tokens: Packed, memory: Packed | None = None) -> Float[Tensor, "N V"]:
-        """Return the scores of every next token, for whole sentences."""
-        logits: Tensor = self.output(self.states(tokens, memory))
-        return logits
-
     def start(
         self, memory: Packed | None = None, beams: int = 1, aligned: bool = False, prompt: Packed | None = None
     ) -> ConvolutionalRows:
         """Read the prompt and start K rows per sentence after it."""
-        _refuse(memory)
-        if prompt is None:
-            raise ValueError("a decoder without memory starts with a prompt, which may be empty")
-        if aligned:
-            raise ValueError("a decoder without memory has no weights over it to align with")
+        prompt = self.check_start(memory, aligned, prompt)
         x_NE, before = self.embedding(prompt.values, prompt.layout), []
         for block in self.blocks:
             before.append(block.convolution.last(x_NE, prompt.layout))
@@ -100,8 +87,3 @@ class ConvolutionalLanguageModel(nn.Module):
             x_RE, following = block.step(x_RE, before)
             after.append(following)
         return self.output(self.drop(x_RE)), replace(state, before=tuple(after))
-
-
-def _refuse(memory: Packed | None) -> None:
-    if memory is not None:
-        raise ValueError("this decoder has no attention over a memory, but was given one")

@@ -1,5 +1,6 @@
 """What trainers, metrics and searches ask of a network. They never ask which family it is."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -121,3 +122,37 @@ class HasPrecision(Protocol):
     """A module that sets the type in which values are computed after it."""
 
     precision: torch.dtype
+
+
+class DecoderWithoutMemory(nn.Module, ABC):
+    """What language models that read texts of any length have in common."""
+
+    output: Output
+
+    @property
+    def longest(self) -> None:
+        """The number of tokens is unlimited."""
+        return None
+
+    @abstractmethod
+    def states(self, tokens: Packed, memory: Packed | None = None) -> Float[Tensor, "N E"]:
+        """Return the vectors that `output` turns into scores, for whole sentences."""
+
+    def forward(self, tokens: Packed, memory: Packed | None = None) -> Float[Tensor, "N V"]:
+        """Return the scores of every next token, for whole sentences."""
+        logits: Tensor = self.output(self.states(tokens, memory))
+        return logits
+
+    def check_start(self, memory: Packed | None, aligned: bool, prompt: Packed | None) -> Packed:
+        """Return the prompt that rows start after; refuse what only a memory makes possible."""
+        self.refuse(memory)
+        if prompt is None:
+            raise ValueError("a decoder without memory starts with a prompt, which may be empty")
+        if aligned:
+            raise ValueError("a decoder without memory has no weights over it to align with")
+        return prompt
+
+    def refuse(self, memory: Packed | None) -> None:
+        """Refuse a memory."""
+        if memory is not None:
+            raise ValueError("this decoder has no attention over a memory, but was given one")

@@ -1,9 +1,10 @@
 """The recurrent language model: a decoder without memory, which keeps the protocol of `models.protocols.Decoder`."""
 
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.base.packed import Packed
+from heedful.models.protocols import DecoderWithoutMemory
 from heedful.models.recurrent.decoder import EachSentence, EachToken
 from heedful.models.recurrent.state import RecurrentRows
 from heedful.nn.layers.embedding import Embedding, Output
@@ -12,7 +13,7 @@ from heedful.nn.recurrent.output_feedback import OutputFeedbackStack
 from heedful.nn.recurrent.stack import RecurrentStack
 
 
-class RecurrentLanguageModel(nn.Module):
+class RecurrentLanguageModel(DecoderWithoutMemory):
     """h(t) = f(x(t), h(t-1)),  scores of token t + 1 = W D(h(t)) + b      Mikolov et al. 2010; D: Zaremba et al. 2014
 
     `read` takes and returns the state between tokens, so that a text may come in pieces of any length.
@@ -55,30 +56,16 @@ class RecurrentLanguageModel(nn.Module):
 
     # --- the protocol of decoders -------------------------------------------------------------------------------------
 
-    @property
-    def longest(self) -> None:
-        """The number of tokens is unlimited."""
-        return None
-
     def states(self, tokens: Packed, memory: Packed | None = None) -> Float[Tensor, "N E"]:
         """Return the vectors that `output` turns into scores, for whole sentences."""
-        _refuse(memory)
+        self.refuse(memory)
         return self.read(tokens)[0]
-
-    def forward(self, tokens: Packed, memory: Packed | None = None) -> Float[Tensor, "N V"]:
-        """Return the scores of every next token, for whole sentences."""
-        logits: Tensor = self.output(self.states(tokens, memory))
-        return logits
 
     def start(
         self, memory: Packed | None = None, beams: int = 1, aligned: bool = False, prompt: Packed | None = None
     ) -> RecurrentRows:
         """Read the prompt and start K rows per sentence after it."""
-        _refuse(memory)
-        if prompt is None:
-            raise ValueError("a decoder without memory starts with a prompt, which may be empty")
-        if aligned:
-            raise ValueError("a decoder without memory has no weights over it to align with")
+        prompt = self.check_start(memory, aligned, prompt)
         _, last = self.read(prompt)
         return RecurrentRows(prompt.layout.bound, 1, self.stack.cells_without_masks(self._like), last).repeat(beams)
 
@@ -86,8 +73,3 @@ class RecurrentLanguageModel(nn.Module):
         """Decode one token per row."""
         h_RE, recurrent = state.cells.step(self.embedding.step(tokens_R, 0), state.recurrent)
         return self.output(self.drop(h_RE, None)), state.stepped(recurrent, None)
-
-
-def _refuse(memory: Packed | None) -> None:
-    if memory is not None:
-        raise ValueError("this decoder has no attention over a memory, but was given one")
