@@ -191,7 +191,6 @@ def _bridge(config: RecurrentModel, input_width: int) -> Bridge:
 
 def _attention(config: RecurrentModel, memory_width: int) -> RecurrentAttention:
     alignment = build_alignment(config, config.aligned_by, config.width, memory_width)
-    view: GlobalView | MonotoneView | PredictedView
     match config.window:
         case "global":
             view = GlobalView()

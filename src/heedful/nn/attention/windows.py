@@ -10,7 +10,6 @@ Shape letters of this file: Q  queries    L  keys
 """
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int, Real
@@ -78,11 +77,10 @@ class PredictedWindow(nn.Module):
 # --- which keys the queries of a decoder see --------------------------------------------------------------------------
 
 
-@runtime_checkable
-class View(Protocol):
-    """Which keys a query sees, and how much each of them counts."""
+class GlobalView(nn.Module):
+    """Which keys a query sees, and how much each of them counts: the whole sentence, in global attention."""
 
-    def __call__(
+    def forward(
         self,
         q_BQE: Float[Tensor, "B Q E"],
         positions_Q: Int[Tensor, "Q"],
@@ -93,24 +91,10 @@ class View(Protocol):
 
         The position of a query is its decoder step.
         """
-        ...
-
-
-class GlobalView(nn.Module):
-    """Global attention: a query sees the whole sentence."""
-
-    def forward(
-        self,
-        q_BQE: Float[Tensor, "B Q E"],
-        positions_Q: Int[Tensor, "Q"],
-        lengths_B: Int[Tensor, "B"],
-        keys: int,
-    ) -> tuple[None, None]:
-        """Return no mask and no factors."""
         return None, None
 
 
-class MonotoneView(nn.Module):
+class MonotoneView(GlobalView):
     """local-m: the query of step t sees the window around t; see `Window.monotone`."""
 
     def __init__(self, half_width: int) -> None:
@@ -129,7 +113,7 @@ class MonotoneView(nn.Module):
         return self.window.around(positions_BQ, lengths_B, keys), None
 
 
-class PredictedView(nn.Module):
+class PredictedView(GlobalView):
     """local-p: a query sees the window around the position that it predicts, with the largest weight at its centre."""
 
     def __init__(self, width: int, half_width: int) -> None:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from heedful.base.packed import Layout, Packed
 from heedful.nn.alignments.base import Alignment, Candidates
 from heedful.nn.attention.explicit import position_shares
-from heedful.nn.attention.windows import GlobalView, View
+from heedful.nn.attention.windows import GlobalView
 from heedful.nn.padding import pad
 from heedful.nn.recurrent.stack import TimeMajor
 
@@ -61,7 +61,7 @@ class RecurrentAttention(nn.Module):
         self,
         alignment: Alignment,
         distribution: Callable[..., Tensor],
-        view: View | None = None,
+        view: GlobalView | None = None,
         distance: Callable[[Tensor, Tensor], Tensor] | None = None,
     ) -> None:
         super().__init__()
