@@ -20,7 +20,6 @@ class Encoder(Protocol):
 
     def __call__(self, source: Any) -> Packed:
         """Encode what this encoder reads: packed tokens, or images."""
-        ...
 
 
 # --- decoders ---------------------------------------------------------------------------------------------------------
@@ -38,15 +37,12 @@ class State(Protocol):
         started `aligned`. The weights move with their rows when these are reordered or narrowed: read them from the
         state that `step` returned to have them in the order of the scores.
         """
-        ...
 
     def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "State":
         """Let row k of a sentence continue that sentence's row parents[k]."""
-        ...
 
     def narrow(self, sentences: Int[Tensor, "A"]) -> "State":
         """Keep only these sentences, with all their rows."""
-        ...
 
 
 @runtime_checkable
@@ -61,15 +57,12 @@ class Decoder(Protocol):
     @property
     def longest(self) -> int | None:
         """The number of tokens that there are positions for; None if it is unlimited."""
-        ...
 
     def states(self, tokens: Packed, memory: Packed | None) -> Float[Tensor, "N E"]:
         """Return the vectors that `output` turns into scores, for whole sentences."""
-        ...
 
     def __call__(self, tokens: Packed, memory: Packed | None) -> Float[Tensor, "N V"]:
         """Return the scores of every next token, for whole sentences."""
-        ...
 
     def start(
         self, memory: Packed | None, beams: int = 1, aligned: bool = False, prompt: Packed | None = None
@@ -79,11 +72,9 @@ class Decoder(Protocol):
         The decoder reads all tokens of a prompt at once, and the state stands after them. Without a memory the prompt
         says how many sentences there are; it may be empty.
         """
-        ...
 
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
         """Take one more token per row; return the scores of the next, and the new state. The old state is used up."""
-        ...
 
 
 # --- networks ---------------------------------------------------------------------------------------------------------
@@ -106,15 +97,12 @@ class NextTokenModel(Protocol[BatchType]):
     @property
     def output(self) -> Output:
         """The layer that turns states into scores."""
-        ...
 
     def next_token_states(self, batch: BatchType) -> Float[Tensor, "N E"]:
         """Return one vector for each label of the batch, for `output`: a loss need not hold the scores of all."""
-        ...
 
     def parameters(self) -> Iterator[nn.Parameter]:
         """All weights."""
-        ...
 
 
 @runtime_checkable

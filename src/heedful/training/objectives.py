@@ -37,7 +37,6 @@ class Objective(Protocol[BatchType]):
 
     def __call__(self, model: Any, batch: BatchType) -> Sums:
         """Return the summed loss. An objective knows which models it is for; the training loop does not."""
-        ...
 
     def units(self, batch: BatchType) -> int:
         """Return the number of units in the sums, without waiting for the device."""
@@ -56,11 +55,9 @@ class StatefulObjective(Protocol):
 
     def state_dict(self) -> Mapping[str, Tensor]:
         """Return the state as tensors by name; empty if there is none."""
-        ...
 
     def load_state_dict(self, tensors: Mapping[str, Tensor]) -> None:
         """Restore a state that `state_dict` returned."""
-        ...
 
 
 class PredictiveObjective(Objective[Inputs], ABC, Generic[Inputs, Predicted]):
@@ -90,12 +87,10 @@ class LabelledBatch(Protocol):
     @property
     def labels(self) -> Int[Tensor, "N"]:
         """The tokens to predict; IGNORED where a batch is filled up."""
-        ...
 
     @property
     def target_tokens(self) -> int:
         """The number of labels that count."""
-        ...
 
 
 class NextToken(PredictiveObjective[LabelledBatch, TokenPrediction]):

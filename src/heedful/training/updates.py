@@ -26,15 +26,12 @@ class Batch(Protocol):
 
     def to(self, device: torch.device, non_blocking: bool = False) -> Self:
         """Copy to a device."""
-        ...
 
     def copy_(self, other: Self) -> None:
         """Copy the values of another batch of the same shape into this one."""
-        ...
 
     def forget(self) -> None:
         """Drop cached values that were computed from the batch."""
-        ...
 
 
 BatchType = TypeVar("BatchType", bound=Batch)

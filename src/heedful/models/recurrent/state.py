@@ -18,7 +18,6 @@ class SteppedCells(Protocol):
 
     def step(self, x_RI: Float[Tensor, "R I"], state: RecurrentState) -> tuple[Float[Tensor, "R E"], RecurrentState]:
         """Take one step per row; return the output and the new state."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -108,28 +108,22 @@ class SlotDecoder(Protocol):
     @property
     def decodes_in_slots(self) -> bool:
         """Whether this one can, as it is built."""
-        ...
 
     @property
     def head_bytes(self) -> int:
         """The size of the vector that one head has for a token."""
-        ...
 
     def slots(self, shape: SlotShape) -> Slots:
         """Make buffers of this shape, with all slots idle."""
-        ...
 
     def remember(self, memory: Packed, slots: Slots) -> None:
         """Put the memories of sentences into the buffers, from their start."""
-        ...
 
     def read_prompts(self, prompt: Packed, slots: Slots, indices: Int[Tensor, "A"]) -> None:
         """Read the prompts of sentences that start in these slots, for a decoder without memory."""
-        ...
 
     def step_slots(self, tokens_R: Int[Tensor, "R"], slots: Slots) -> Float[Tensor, "R V"]:
         """Take one more token per row, and write it to the buffers; return the scores of the next.
 
         Positions and ancestors stay: whoever chooses the next tokens advances them.
         """
-        ...

@@ -33,7 +33,6 @@ class Distribution(Protocol):
 
     def __call__(self, scores_XL: Float[Tensor, "*X L"], seen_XL: Seen = None) -> Float[Tensor, "*X L"]:
         """Return the weights; zero for keys that are not seen."""
-        ...
 
 
 @runtime_checkable
@@ -44,7 +43,6 @@ class DistanceDistribution(Protocol):
         self, scores_XL: Float[Tensor, "*X L"], distance_XL: Float[Tensor, "*X L"], seen_XL: Seen = None
     ) -> Float[Tensor, "*X L"]:
         """Return the weights; zero for keys that are not seen. Distances are those of `l1_distance`."""
-        ...
 
 
 def _over_seen(rule: Callable[[Tensor], Tensor], scores_XL: Tensor, seen_XL: Tensor | None) -> Tensor:

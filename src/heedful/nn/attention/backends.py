@@ -61,7 +61,6 @@ class Backend(Protocol):
 
         `bias` is added to the padded scores; a backend that cannot add one refuses it.
         """
-        ...
 
 
 def padded(heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None) -> Float[Tensor, "N H U"]:

@@ -24,11 +24,9 @@ class Prediction(Protocol):
 
     def divergence(self, other: Any) -> Float[Tensor, ""]:
         """Return D = 1/2 KL(P || Q) + 1/2 KL(Q || P) to another pass of the same model, with gradients of both."""
-        ...
 
     def divergence_from(self, teacher: Any, temperature: float) -> Float[Tensor, ""]:
         """Return t^2 KL(teacher || P), with scores divided by the temperature t; the teacher has no gradients."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

@@ -67,7 +67,6 @@ class StepScores(Protocol):
 
     def __call__(self, step: int, q_RE: Float[Tensor, "R E"]) -> Float[Tensor, "R C"]:
         """Return the scores of one step."""
-        ...
 
 
 class AnyScores:

@@ -276,11 +276,9 @@ class StackDropout(Protocol):
 
         `rows` is the row of each input, if they are not one per row, in order, starting with the first row.
         """
-        ...
 
     def hidden(self, layer: int, direction: int) -> Float[Tensor, "R E"] | None:
         """Return the mask of the states that a layer feeds back."""
-        ...
 
 
 @dataclass(frozen=True)

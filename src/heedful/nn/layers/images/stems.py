@@ -22,7 +22,6 @@ class Stem(Protocol):
 
     def __call__(self, x: Float[Tensor, "B Y X C"]) -> Float[Tensor, "B G E"]:
         """Return the vectors of all patches; those at the right and lower edges may be incomplete."""
-        ...
 
 
 class Patches(nn.Module):
