@@ -17,7 +17,7 @@ from tests.numerics.attention.alignment_equations import (
     drawn,
     made,
 )
-from tests.shared.refusals import refuses
+from tests.shared.refusals import Refusal, each, refuses
 from torch import Tensor, nn
 from torch.func import functional_call
 
@@ -204,9 +204,31 @@ def test_widths_may_differ_exactly_if_the_class_allows_it(name: str) -> None:
         assert alignment(q, alignment.prepare(k, k)).shape == (1, 1, 5, 4)
 
 
-def test_an_unknown_name_is_refused_with_all_names() -> None:
-    with refuses("there is no alignment `dots`: it must be one of content, dot, ..., area", ValueError):
-        make_alignment("dots", 3, 3, 1)
+REFUSALS = [
+    Refusal(
+        "an unknown name",
+        lambda: make_alignment("dots", 3, 3, 1),
+        "there is no alignment `dots`: it must be one of content, dot, ..., area",
+        error=ValueError,
+    ),
+    Refusal(
+        "a deep alignment without an inner layer",
+        lambda: make_alignment("deep", 3, 3, 1, depth=1),
+        "the depth of a deep alignment must be at least 2, but is 1",
+        error=ValueError,
+    ),
+    Refusal(
+        "areas without a key",
+        lambda: make_alignment("area", 3, 3, 1, largest=0),
+        "the largest area must have at least 1 key, but has 0",
+        error=ValueError,
+    ),
+]
+
+
+@each(REFUSALS)
+def test_alignments_that_cannot_be_are_refused(refusal: Refusal) -> None:
+    refusal.check()
 
 
 def test_a_memory_with_more_places_than_the_location_matrix_is_refused() -> None:
@@ -217,13 +239,3 @@ def test_a_memory_with_more_places_than_the_location_matrix_is_refused() -> None
         alignment.prepare(x, x)
     with pytest.raises(ValueError, match=message):
         alignment(x, Candidates(x, x))
-
-
-def test_a_deep_alignment_without_an_inner_layer_is_refused() -> None:
-    with refuses("the depth of a deep alignment must be at least 2, but is 1", ValueError):
-        make_alignment("deep", 3, 3, 1, depth=1)
-
-
-def test_areas_without_a_key_are_refused() -> None:
-    with refuses("the largest area must have at least 1 key, but has 0", ValueError):
-        make_alignment("area", 3, 3, 1, largest=0)

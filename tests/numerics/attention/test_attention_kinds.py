@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.shared.refusals import refuses
+from tests.shared.refusals import Refusal, each
 from torch import Tensor, nn
 
 from heedful.nn.alignments.distributions import Distribution, GumbelHard, Hard, Sigmoid, softmax, sparsemax
@@ -191,11 +191,31 @@ def test_predicted_positions_learn_and_are_exact_in_sixteen_bits() -> None:
     assert gaussian[0, 0, 500] == gaussian[0, 0, 501] == torch.tensor(math.exp(-0.125)).bfloat16()
 
 
-def test_half_widths_that_hold_nothing_are_refused() -> None:
-    with refuses("local attention has a half width of -1; it must be at least 0", ValueError):
-        Window(-1)
-    with refuses("predicted local attention has a half width of 0; it must be at least 1", ValueError):
-        PredictedWindow(3, 0)
+REFUSALS = [
+    Refusal(
+        "a window that holds nothing",
+        lambda: Window(-1),
+        "local attention has a half width of -1; it must be at least 0",
+        error=ValueError,
+    ),
+    Refusal(
+        "a predicted window that holds nothing",
+        lambda: PredictedWindow(3, 0),
+        "predicted local attention has a half width of 0; it must be at least 1",
+        error=ValueError,
+    ),
+    Refusal(
+        "a missing embedding",
+        lambda: MetaEmbedding((2, 3), 4)([torch.randn(6, 2)]),
+        "1 embeddings cannot be mixed: there must be 2, one per width",
+        error=ValueError,
+    ),
+]
+
+
+@each(REFUSALS)
+def test_windows_and_mixtures_that_cannot_be_are_refused(refusal: Refusal) -> None:
+    refusal.check()
 
 
 # --- multi-representational -------------------------------------------------------------------------------------------
@@ -220,11 +240,6 @@ def test_meta_embeddings_take_another_distribution() -> None:
     embeddings = [torch.randn(6, width) for width in (2, 3)]
     parts = [project(embedding) for project, embedding in zip(mix.project, embeddings, strict=True)]
     torch.testing.assert_close(mix(embeddings), sum(mix.score(part).sigmoid() * part for part in parts))
-
-
-def test_a_missing_embedding_is_refused() -> None:
-    with refuses("1 embeddings cannot be mixed: there must be 2, one per width", ValueError):
-        MetaEmbedding((2, 3), 4)([torch.randn(6, 2)])
 
 
 # --- co-attention -----------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.shared.refusals import refuses
+from tests.shared.refusals import Refusal, each, refuses
 
 import heedful
 from heedful.explain.explanation import Explanation
@@ -192,10 +192,25 @@ def test_a_text_that_cannot_be_explained_is_refused(name: str, text: str, messag
         _model(name).explain(text)
 
 
-def test_a_kind_of_attention_that_a_model_does_not_have_is_refused() -> None:
-    with refuses("...This model has no attention `cross`: it has `encoder`, `pool`..."):
-        _explained("classifier-transformer").attention("cross")
-    with refuses("...it has no attention at all..."):
-        _explained("language-recurrent").attention("decoder")
-    with refuses("...This model does not attend to a source: it has no alignment..."):
-        _explained("language-transformer").hard_alignment()
+REFUSALS = [
+    Refusal(
+        "attention to a source, of a classifier",
+        lambda: _explained("classifier-transformer").attention("cross"),
+        "...This model has no attention `cross`: it has `encoder`, `pool`...",
+    ),
+    Refusal(
+        "attention of a model without any",
+        lambda: _explained("language-recurrent").attention("decoder"),
+        "...it has no attention at all...",
+    ),
+    Refusal(
+        "an alignment without a source",
+        lambda: _explained("language-transformer").hard_alignment(),
+        "...This model does not attend to a source: it has no alignment...",
+    ),
+]
+
+
+@each(REFUSALS)
+def test_a_kind_of_attention_that_a_model_does_not_have_is_refused(refusal: Refusal) -> None:
+    refusal.check()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
-from tests.shared.refusals import refuses
+from tests.shared.refusals import Refusal, each
 
 from heedful.training.schedules import DECAYS, ExponentialDecay, InverseSigmoidDecay, LinearDecay
 
@@ -53,12 +53,34 @@ def test_every_decay_has_a_name() -> None:
     assert DECAYS["inverse_sigmoid"] is InverseSigmoidDecay
 
 
-def test_numbers_that_are_no_decay_are_refused() -> None:
-    with refuses("linear decay has a slope of 0; it must be above 0", ValueError):
-        LinearDecay(slope=0)
-    with refuses("linear decay has a floor of 1; it must be at least 0 and below 1", ValueError):
-        LinearDecay(slope=0.1, floor=1)
-    with refuses("exponential decay has a base of 1; it must be between 0 and 1", ValueError):
-        ExponentialDecay(1)
-    with refuses("inverse sigmoid decay has a span of 0.5; it must be at least 1", ValueError):
-        InverseSigmoidDecay(0.5)
+REFUSALS = [
+    Refusal(
+        "a line that does not fall",
+        lambda: LinearDecay(slope=0),
+        "linear decay has a slope of 0; it must be above 0",
+        error=ValueError,
+    ),
+    Refusal(
+        "a line with nowhere to fall",
+        lambda: LinearDecay(slope=0.1, floor=1),
+        "linear decay has a floor of 1; it must be at least 0 and below 1",
+        error=ValueError,
+    ),
+    Refusal(
+        "a power of 1",
+        lambda: ExponentialDecay(1),
+        "exponential decay has a base of 1; it must be between 0 and 1",
+        error=ValueError,
+    ),
+    Refusal(
+        "a sigmoid steeper than a step",
+        lambda: InverseSigmoidDecay(0.5),
+        "inverse sigmoid decay has a span of 0.5; it must be at least 1",
+        error=ValueError,
+    ),
+]
+
+
+@each(REFUSALS)
+def test_numbers_that_are_no_decay_are_refused(refusal: Refusal) -> None:
+    refusal.check()

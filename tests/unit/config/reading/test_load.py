@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.shared.refusals import refuses
+from tests.shared.refusals import Refusal, each, refuses
 from tests.unit.config.reading.written_recipes import DATA, SHIPPED, complaints, load, recipe_file
 
 from heedful.base.errors import UserError
@@ -37,14 +37,25 @@ def test_a_file_goes_before_a_shipped_recipe_of_the_same_name() -> None:
     assert load_recipe(SHIPPED).tokenizer.size == 8000
 
 
-def test_an_unknown_name_gets_the_nearest_shipped_recipe() -> None:
-    with refuses(f"`transformer-base-wmt15` is neither a file nor a shipped recipe. Did you mean `{SHIPPED}`?"):
-        load_recipe("transformer-base-wmt15")
+REFUSALS = [
+    Refusal(
+        "an unknown name, near a shipped recipe",
+        lambda: load_recipe("transformer-base-wmt15"),
+        f"`transformer-base-wmt15` is neither a file nor a shipped recipe. Did you mean `{SHIPPED}`?",
+    ),
+    Refusal("a missing file", lambda: load_recipe("recipes/mine.toml"), "recipes/mine.toml: no such file."),
+    Refusal(
+        "a missing file with the name of a shipped recipe",
+        lambda: load_recipe(f"recipes/{SHIPPED}.toml"),
+        f"recipes/{SHIPPED}.toml: no such file. A recipe of that name ships with Heedful: write `{SHIPPED}`.",
+    ),
+    Refusal("a name too long for a file", lambda: load_recipe("x" * 300), "...the name is too long..."),
+]
 
 
-def test_a_missing_file_is_named() -> None:
-    with refuses("recipes/mine.toml: no such file."):
-        load_recipe("recipes/mine.toml")
+@each(REFUSALS)
+def test_a_recipe_that_is_not_there_is_refused_in_one_line(refusal: Refusal) -> None:
+    refusal.check()
 
 
 @pytest.mark.parametrize(
@@ -64,20 +75,10 @@ def test_a_recipe_that_is_not_there_gets_the_nearest_file(given: str, line: str)
         load_recipe(given)
 
 
-def test_a_missing_file_with_a_shipped_recipes_name_says_how_to_get_that() -> None:
-    with refuses(f"recipes/{SHIPPED}.toml: no such file. A recipe of that name ships with Heedful: write `{SHIPPED}`."):
-        load_recipe(f"recipes/{SHIPPED}.toml")
-
-
 def test_a_folder_is_no_recipe() -> None:
     Path("folder.toml").mkdir()
     with refuses("folder.toml: this is a folder, but must be a file."):
         load_recipe("folder.toml")
-
-
-def test_a_name_too_long_for_a_file_is_one_line() -> None:
-    with refuses("...the name is too long..."):
-        load_recipe("x" * 300)
 
 
 @pytest.mark.parametrize(

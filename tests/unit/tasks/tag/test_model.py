@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.shared.refusals import refuses
+from tests.shared.refusals import Refusal, each, refuses
 from tests.shared.taggers import LABELS, fresh_tagger, tagged_sentences, tagger_recipe, trained_tagger
 
 import heedful
@@ -51,15 +51,33 @@ def test_labels_that_do_not_mark_spans_have_none(tmp_path: Path) -> None:
     assert model.tag(TEXT).spans() == []
 
 
-def test_what_cannot_be_tagged_is_refused(trained: Tagger) -> None:
-    with refuses("texts, line 2 is 3, but must be a text or a list of words."):
-        trained.tag(["a", 3])  # type: ignore[list-item]
-    with refuses("texts, line 1: word 2 is blank: leave it out."):
-        trained.tag([["a", " "]])
-    with refuses("texts, line 1: word 1 is None, but must be a text..."):
-        trained.tag([[None]])  # type: ignore[list-item]
-    with refuses("`texts` is 3, but must be a text or a..."):
-        trained.tag(3)  # type: ignore[call-overload]
+REFUSALS = [
+    Refusal(
+        "a number among texts",
+        lambda trained: trained.tag(["a", 3]),
+        "texts, line 2 is 3, but must be a text or a list of words.",
+    ),
+    Refusal(
+        "a blank word",
+        lambda trained: trained.tag([["a", " "]]),
+        "texts, line 1: word 2 is blank: leave it out.",
+    ),
+    Refusal(
+        "a word that is missing",
+        lambda trained: trained.tag([[None]]),
+        "texts, line 1: word 1 is None, but must be a text...",
+    ),
+    Refusal(
+        "a number",
+        lambda trained: trained.tag(3),
+        "`texts` is 3, but must be a text or a...",
+    ),
+]
+
+
+@each(REFUSALS)
+def test_what_cannot_be_tagged_is_refused(refusal: Refusal, trained: Tagger) -> None:
+    refusal.check(trained)
 
 
 def test_an_overlong_line_is_refused_with_its_number(tmp_path: Path) -> None:
