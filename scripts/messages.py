@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 OWN_ERRORS = {"HeedfulError", "UserError", "MachineError", "Stopped"}
 ERRORS = {*OWN_ERRORS, "ValueError", "TypeError"}
 RUN = 20  # characters in common that make two texts one
+SHORT = 8  # characters that are too few to know a message by
 HOLE = "{}"
 
 
@@ -119,10 +120,9 @@ def name_of(node: ast.expr) -> str:
 
 
 def messages(root: Path) -> list[Text]:
-    """Return the texts that src raises, in order."""
-    return sorted(
-        {text for path, tree in files(root, "src", "Error") for text in _raised(path, tree) if len(text.text) > 3}
-    )
+    """Return the texts that src raises, in order, without those that only say where another text applies: `{}: {}`."""
+    raised = {text for path, tree in files(root, "src", "Error") for text in _raised(path, tree)}
+    return sorted(text for text in raised if max(map(len, text.text.split(HOLE))) > SHORT)
 
 
 def _raised(path: str, tree: ast.Module) -> Iterator[Text]:
@@ -168,14 +168,14 @@ class Asserted:
         shown = [Text(path, line, text) for path, tree in files(root, "src") for line, text in written(tree)]
         runs = {run for text in shown for run in text.runs() if " " in run}
         self.texts: list[Text] = []
-        self.short: list[Text] = []
+        self.others: list[Text] = []
         for path, tree in files(root, "tests"):
             for line, raw in written(tree):
                 text = Text(path, line, matched(raw))
                 if any(run in runs for run in text.runs()):
                     self.texts.append(text)
-                elif len(text.text) < RUN:
-                    self.short.append(text)
+                else:
+                    self.others.append(text)
             self.texts += [
                 Text(path, given.lineno, matched(raw))
                 for given in _matches(tree)
@@ -203,8 +203,8 @@ class Asserted:
                 longest = max(parts, key=len)
                 found[message] = [
                     text
-                    for text in (*self.texts, *self.short)
-                    if (len(text.text) > 8 and any(text.text in part for part in parts))
+                    for text in (*self.texts, *self.others)
+                    if (SHORT < len(text.text) < RUN and any(text.text in part for part in parts))
                     or (len(longest) < RUN and longest in text.text)
                 ]
         return found

@@ -69,6 +69,18 @@ def test_a_number_that_is_too_small_is_refused() -> None:
         check_whole("top", 0, least=1)
 
 
+def test_a_path_of_bytes_is_refused() -> None:
+    class Named:
+        def __fspath__(self) -> bytes:
+            return b"a"
+
+        def __repr__(self) -> str:
+            return "Named()"
+
+    with refuses("`path` is Named(), but must be a path of text, not of bytes."):
+        check_path("path", Named())
+
+
 def test_numbers_of_numpy_and_paths_are_taken() -> None:
     assert check_whole("beam", np.int64(3), least=1) == 3
     assert check_number("length_penalty", np.float32(0.5)) == check_number("length_penalty", 0.5) == 0.5

@@ -182,6 +182,14 @@ def test_images_and_questions_are_explained(tmp_path: Path, capsys: Capture) -> 
     refused: list[tuple[tuple[str | Path, ...], str]] = [
         (("images-vit", "-t", "a dog"), "--text gives texts, but"),
         (("images-vit",), "This model reads images:"),
+        (
+            ("images-vit", tmp_path / "some.png", "--swap", "a=b"),
+            "--swap changes words of a text, but this model reads im",
+        ),
+        (
+            ("images-vit", tmp_path / "some.png", "--map"),
+            "--map is of texts, but this model reads images: leave it out.",
+        ),
         (("images-vit", *[tmp_path / "some.png"] * 101), "There are 101 images, but a page holds at most 100"),
         (
             ("answers-about-images", tmp_path / "some.png"),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load, save
-from tests.shared.refusals import like
+from tests.shared.refusals import like, refuses
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AlignedFiles
@@ -19,7 +19,14 @@ from heedful.config.recipe import Recipe
 from heedful.config.tokenizer import Words
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.bundle import copy_weights, read_bundle, read_description, write_description, write_weights
+from heedful.models.bundle import (
+    copy_weights,
+    own_network_of,
+    read_bundle,
+    read_description,
+    write_description,
+    write_weights,
+)
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 from heedful.models.weights import weights_to_bytes
@@ -87,6 +94,13 @@ def test_what_is_no_bundle_is_refused(tmp_path: Path) -> None:
 def test_a_config_that_is_no_json_is_refused(folder: Path) -> None:
     (folder / "config.json").write_bytes((folder / "config.json").read_bytes()[:100])
     assert refusal(folder) == like(f"{folder}/config.json is not JSON (...): the file is damaged, ...")
+
+
+def test_a_network_without_a_name_is_refused(folder: Path) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "network": 3}))
+    with refuses(f"{folder}/config.json: `network` must be a name: restore it from a copy of the model."):
+        own_network_of(folder)
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"format": 1}'])

@@ -284,6 +284,10 @@ def test_the_folder_of_another_study_is_refused(home: Path, tmp_path: Path) -> N
         StudyRun(read_study(tmp_path / MINE), home / "whole").waiting()
     with refuses("...run holds a model, not a study: choose another folder..."):
         StudyRun(read_study(tmp_path / MINE), home / "whole" / "cells" / "base-1" / "run").waiting()
+    (tmp_path / "study.json").write_text("[]")
+    with refuses("...study.json is not the file of a study: choose another folder."):
+        StudyRun(read_study(tmp_path / MINE), tmp_path).waiting()
+    (tmp_path / "study.json").unlink()
     with refuses("...holds no study: run it first, without `page`..."):
         rewrite_page(read_study(tmp_path / MINE), tmp_path)
 
