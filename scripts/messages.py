@@ -211,8 +211,10 @@ class Asserted:
 
 
 def _matches(tree: ast.Module) -> Iterator[ast.expr]:
-    """Yield the texts that `pytest.raises(..., match=...)` names itself."""
+    """Yield the texts that `pytest.raises(..., match=...)`, `refuses(...)` and rows of refusals name themselves."""
     for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and name_of(node.func) in ("refuses", "Refusal"):
+            yield from node.args[:1] if name_of(node.func) == "refuses" else node.args[2:3]
         if isinstance(node, ast.Call) and name_of(node.func) == "raises":
             for keyword in node.keywords:
                 match keyword:
@@ -252,7 +254,7 @@ def lost(before: Asserted, now: Asserted, raised: Sequence[Text]) -> list[Text]:
     """Return the texts that were asserted and are not now: neither as such, nor as a message that has a test now."""
     tested = {message for message, places in now.places(raised).items() if places}
     kept = {text for message, places in before.places(raised).items() if message in tested for text in places}
-    everything = "\n".join(text.text for text in now.texts)
+    everything = "\n".join(text.text for text in (*now.texts, *now.others))
     gone = {text.text: text for text in before.texts if text not in kept and text.text not in everything}
     return sorted(
         text
