@@ -245,7 +245,7 @@ def explain_by_gradients(
 
     With `length`, it is the first one of this length: before words, a network may embed their letters. Each prediction
     costs a backward pass: there are none for more than 256. `scores` runs the network and returns the scores of each
-    prediction, T x classes; `chosen` are the predicted ones.
+    prediction, T x classes; `chosen` are the predicted ones. A single score, such as a number, is explained itself.
     """
     if not 0 < len(chosen) <= _MOST:
         return []
@@ -257,7 +257,9 @@ def explain_by_gradients(
         by_equation(network),
         _embeddings(network) as embedded,
     ):
-        log_p_TV = scores().float().log_softmax(dim=1)
+        log_p_TV = scores().float()
+        if log_p_TV.shape[1] > 1:
+            log_p_TV = log_p_TV.log_softmax(dim=1)
         read = next((one for one in embedded if length in (None, len(one))), None)
         if read is None:
             return []

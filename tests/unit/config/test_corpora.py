@@ -95,9 +95,11 @@ def test_a_key_added_later_enters_the_options_only_where_it_says_something() -> 
         (PlainText(text="a"), "text"),
         (Trees(trees="a"), "tree"),
         (Npz(npz="a"), "image label"),
+        (Npz(npz="a", number="n"), "image number"),
+        (Npz(npz="a", label="l", number="n"), "image label number"),
         (Builtin(builtin="dates"), "source target"),
         (Builtin(builtin="reports"), "question text answer start"),
-        (Builtin(builtin="scenes"), "image label caption"),
+        (Builtin(builtin="scenes"), "image label number caption"),
         (Builtin(builtin="scenes", questions=2), "image question answer group"),
     ],
 )

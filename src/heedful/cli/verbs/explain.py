@@ -83,7 +83,7 @@ def command(
 ) -> None:
     """Show how a model read a text: the weights of every layer and head, token probabilities, the alignment.
 
-    The page is one file that needs no network: open it in a browser. Models of all tasks are explained. A classifier of
+    The page is one file that needs no network: open it in a browser. Models of all tasks are explained. A model of
     pairs reads two texts per line, separated by a tab; models that read images take their files, and show attention
     over the image; those that answer need --question.
     """

@@ -7,6 +7,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PositiveInt, Tag
 
 from heedful.config.corpora.corpus import Corpus, Subsets
 from heedful.config.corpora.roles import (
+    IMAGE_NUMBERS,
     IMAGE_QUESTIONS,
     IMAGES,
     PAIRS,
@@ -261,24 +262,42 @@ class Idx(Subsets):
 
 
 class Npz(Subsets):
-    """Images and labels in two arrays of a file of NumPy."""
+    """Images, and their labels or numbers, in arrays of a file of NumPy."""
 
     frozen = "Npz"
-    row_kinds = (IMAGES,)
+    row_kinds = (IMAGES, IMAGE_NUMBERS)
     file_keys = ("npz",)
 
     npz: str = Field(examples=["digits.npz"])
     """File of arrays."""
     image: str = "x"
     """Array of images: images x height x width, or images x height x width x 3, of bytes."""
-    label: str = "y"
-    """Array of labels: one whole number or text per image; in a text, several labels are separated by commas."""
+    label: str | None = Field(default=None, examples=["y"])
+    """Array of labels, by default "y": one whole number or text per image; commas separate several labels in a text."""
+    number: str | None = Field(default=None, examples=["price"])
+    """Array of numbers, such as ratings or prices, one per image; labels are not read then, unless `label` is set."""
+
+    @property
+    def row_kind(self) -> RowKind:
+        """The kind of its rows, which follows from the arrays that are set."""
+        return IMAGE_NUMBERS if self.label is None and self.number is not None else IMAGES
+
+    @classmethod
+    def keys_of(cls, kind: RowKind) -> tuple[str, ...]:
+        """Return the keys that apply to a corpus with rows of this kind."""
+        return tuple(key for key in cls.model_fields if key != "label" or kind is IMAGES)
+
+    @property
+    def defaults(self) -> Mapping[str, object]:
+        """Default of the labels."""
+        return {"label": "y"} if self.row_kind is IMAGES else {}
 
 
 class Builtin(Corpus):
     """Examples from a generator that ships with Heedful: pairs of sentences, reports with questions, or scenes.
 
-    Scenes are images of 64 x 64 pixels with three to five shapes, each with a label and a sentence, or with questions.
+    Scenes are images of 64 x 64 pixels with three to five shapes, each with a label, a sentence and the number of its
+    shapes, or with questions.
     """
 
     frozen = "Builtin"

@@ -31,7 +31,7 @@ QUESTIONS: Final = RowKind(
     "questions about texts", "Questions", ("question", "text", "answer"), ("start",), named=("text", "answer", "start")
 )
 IMAGES: Final = RowKind("images with labels", "Pictures", ("image", "label"), later=("number",), named=("label",))
-SCENES: Final = RowKind("images with labels and captions", "Pictures", ("image", "label", "caption"))
+SCENES: Final = RowKind("images with labels, numbers and captions", "Pictures", ("image", "label", "number", "caption"))
 IMAGE_NUMBERS: Final = RowKind("images with numbers", "PictureNumbers", ("image", "number"))
 CAPTIONS: Final = RowKind("images with captions", "Captions", ("image", "caption"))
 IMAGE_QUESTIONS: Final = RowKind(

@@ -1,7 +1,7 @@
 """Images with their labels, numbers, captions or questions from every container that has them, not decoded yet."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
@@ -20,7 +20,7 @@ from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import locate
 from heedful.data.corpora.formats.rows import Row, labels_of, read_rows
-from heedful.data.images.arrays import as_images, as_labels, read_idx, read_npz
+from heedful.data.images.arrays import as_images, as_labels, as_numbers, read_idx, read_npz
 from heedful.data.images.decoding import (
     MAX_PIXELS,
     Channels,
@@ -149,11 +149,7 @@ def _all_images(corpus: AnyCorpus, folder: str, several: bool) -> Iterator[Label
             names = as_labels(read_idx(of_labels.path), len(pixels), of_labels.name)
             yield from _images_of_arrays(pixels, [(name,) for name in names], file.name)
         case Npz():
-            (file,) = files_of(corpus, folder)
-            pixels = as_images(read_npz(file.path, corpus.image), f"{file.name}: `{corpus.image}`")
-            names = as_labels(read_npz(file.path, corpus.label), len(pixels), f"{file.name}: `{corpus.label}`")
-            several_names = [labels_of(name, True, file.name) if several else (name,) for name in names]
-            yield from _images_of_arrays(pixels, several_names, file.name)
+            yield from _images_of_npz(corpus, folder, several)
         case Builtin():
             for scene, where in _scenes(corpus):
                 things = scene.things if several else scene.things[:1]
@@ -162,7 +158,8 @@ def _all_images(corpus: AnyCorpus, folder: str, several: bool) -> Iterator[Label
                     "colour": [thing.colour for thing in things],
                     "number": [NUMBERS[len(scene.things)]],
                 }
-                yield LabelledImage(scene, tuple(dict.fromkeys(found[corpus.label or "number"])), where)
+                labels = tuple(dict.fromkeys(found[corpus.label or "number"]))
+                yield LabelledImage(scene, labels, where, len(scene.things))
 
 
 def _images_of_folder(folder: Path) -> Iterator[LabelledImage]:
@@ -178,6 +175,20 @@ def _images_of_folder(folder: Path) -> Iterator[LabelledImage]:
         raise UserError(
             f"{folder} has {has} (.png, .jpg or .webp): make one folder in it for each class, whose name is the label."
         )
+
+
+def _images_of_npz(corpus: Npz, folder: str, several: bool) -> Iterator[LabelledImage]:
+    (file,) = files_of(corpus, folder)
+    pixels = as_images(read_npz(file.path, corpus.image), f"{file.name}: `{corpus.image}`")
+    labels: list[tuple[str, ...]] = [()] * len(pixels)
+    numbers: Sequence[float | None] = [None] * len(pixels)
+    if corpus.label is not None:
+        names = as_labels(read_npz(file.path, corpus.label), len(pixels), f"{file.name}: `{corpus.label}`")
+        labels = [labels_of(name, True, file.name) if several else (name,) for name in names]
+    if corpus.number is not None:
+        numbers = as_numbers(read_npz(file.path, corpus.number), len(pixels), f"{file.name}: `{corpus.number}`")
+    for image, number in zip(_images_of_arrays(pixels, labels, file.name), numbers, strict=True):
+        yield replace(image, number=number)
 
 
 def _images_of_arrays(images: Pixels, labels: list[tuple[str, ...]], name: str) -> Iterator[LabelledImage]:

@@ -21,7 +21,7 @@ from uuid import uuid4
 from heedful.base.arguments import check_text
 from heedful.base.errors import UserError, suggestion
 from heedful.base.files import WRITING_FAULTS, machine_faults, user_faults
-from heedful.config.corpora.roles import IMAGES, ROLES, Roles
+from heedful.config.corpora.roles import ROLES, Roles
 from heedful.config.data import Data
 from heedful.config.task_rules import TaskRules
 from heedful.data.cache import cache_folder
@@ -38,7 +38,7 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
             f"`{name}` is given in memory, but {rules.learner} learns from files: write one bracketed tree per line, "
             "and name the file by `trees` in the recipe."
         )
-    if "image" in needed and not rules.roles[0].fit_some(IMAGES):
+    if "image" in needed and "label" not in needed:
         raise UserError(f"`{name}` is given in memory, but {rules.needs}.")
     if "image" in needed:
         raise UserError(

@@ -1,4 +1,4 @@
-"""Images and labels in arrays: idx files, as MNIST has them, and .npz files. Nothing in them can run code."""
+"""Images, labels and numbers in arrays: idx files, as MNIST has them, and .npz files. Nothing in them can run code."""
 
 import gzip
 import struct
@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import IO, Any, Final, cast
 
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from heedful.base.errors import UserError, suggestion
+from heedful.base.errors import UserError, counted, suggestion
 from heedful.base.files import machine_faults, user_faults
 from heedful.data.images.decoding import Pixels
 
@@ -74,9 +74,25 @@ def as_labels(values: NDArray[Any], images: int, name: str) -> list[str]:
     if values.ndim != 1 or values.dtype.kind not in "iuUb":
         raise UserError(f"{name} must be labels, one whole number or text per image, not {values.dtype} of "
                         f"{values.ndim} axes.")  # fmt: skip
-    if len(values) != images:
-        raise UserError(f"{name} has {len(values):,} labels, but there are {images:,} images: each needs one.")
+    _check_length(values, images, f"{name} has {counted(len(values), 'label')}")
     return [str(label) for label in values.tolist()]
+
+
+def as_numbers(values: NDArray[Any], images: int, name: str) -> list[float]:
+    """Return an array of numbers, one finite number per image."""
+    if values.ndim != 1 or values.dtype.kind not in "iuf":
+        raise UserError(f"{name} must be numbers, one per image, not {values.dtype} of {values.ndim} axes.")
+    _check_length(values, images, f"{name} has {counted(len(values), 'number')}")
+    found: list[float] = values.astype(np.float64).tolist()
+    for image, number in enumerate(found, start=1):
+        if not isfinite(number):
+            raise UserError(f"{name} is {number} for image {image:,}, but must be a finite number.")
+    return found
+
+
+def _check_length(values: NDArray[Any], images: int, has: str) -> None:
+    if len(values) != images:
+        raise UserError(f"{has}, but there are {images:,} images: each needs one.")
 
 
 def _npy_header(member: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype[Any]]:

@@ -44,7 +44,7 @@ CAPTION: Final = TaskRules(
     families=("captioner",),
     metrics=validation_metrics((LOSS, PERPLEXITY, *TEXT_METRICS.values())),
     scores=score_names(WRITTEN_TEXTS),
-    roles=(Roles(("image", "caption"), besides=("label",)),),
+    roles=(Roles(("image", "caption"), besides=("label", "number")),),
     needs="a captioner learns from images with captions: give a table with `image` and `caption`, or "
     '`builtin = "scenes"`',
     vocabularies=("text",),

@@ -76,7 +76,7 @@ CLASSIFY_IMAGES: Final = TaskRules(
     learner="a classifier of images",
     families=("image_classifier",),
     metrics=validation_metrics(METRICS),
-    roles=(Roles(("image", "label"), besides=(*SCENES.roles, "number")),),
+    roles=(Roles(("image", "label"), besides=SCENES.roles),),
     needs="it learns from images with labels: give a folder (`images`), a table with `image` and `label`, `idx` "
     'and `labels`, `npz`, or `builtin = "scenes"`',
     vocabularies=(),

@@ -49,6 +49,8 @@ REGRESS: Final = TaskRules(
     other_starts=("bert", "language"),
     line="ridge regression on n-grams",
     same_keys=("model.loss",),
+    explained="How a number was predicted for a text",
+    explained_as=("Text", "Number"),
     check=_check_texts,
 )
 REGRESS_IMAGES: Final = TaskRules(
@@ -59,7 +61,8 @@ REGRESS_IMAGES: Final = TaskRules(
     families=("image_regressor",),
     metrics=validation_metrics(METRICS),
     roles=(Roles(("image", "number"), besides=SCENES.roles),),
-    needs="it learns from images with numbers: give a table with `image` and `number`",
+    needs="a regressor learns from images with numbers: give a table with `image` and `number`, `npz` "
+    'with `number`, or `builtin = "scenes"`',
     vocabularies=(),
     own_tokenizers=False,
     compared_by=compared_metrics(METRICS),
@@ -70,5 +73,7 @@ REGRESS_IMAGES: Final = TaskRules(
     line="ridge regression on pixels",
     tokens="patches",
     same_keys=("model.loss",),
+    explained="How a number was predicted for an image",
+    explained_as=("Image", "Number"),
     check=_check_images,
 )

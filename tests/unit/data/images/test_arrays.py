@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.shared.refusals import refuses
 
-from heedful.data.images.arrays import as_images, as_labels, read_idx, read_npz
+from heedful.data.images.arrays import as_images, as_labels, as_numbers, read_idx, read_npz
 
 IMAGES = np.arange(2 * 3 * 4, dtype=np.uint8).reshape(2, 3, 4)
 
@@ -114,3 +114,22 @@ def test_labels_are_numbers_or_texts_one_per_image() -> None:
         as_labels(np.array([3, 1]), 3, "y")
     with refuses("y must be labels, one whole number or text per image, not float64 of 1 axes."):
         as_labels(np.array([0.5]), 1, "y")
+
+
+def test_numbers_are_finite_one_per_image() -> None:
+    assert as_numbers(np.array([3, 1], np.uint8), 2, "y") == [3.0, 1.0]
+    assert as_numbers(np.array([0.5, -2.0]), 2, "y") == [0.5, -2.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "why"),
+    [
+        (np.array([0.5]), "y has 1 number, but there are 2 images: each needs one."),
+        (np.array(["a", "b"]), "y must be numbers, one per image, not <U1 of 1 axes."),
+        (np.array([[1.0], [2.0]]), "y must be numbers, one per image, not float64 of 2 axes."),
+        (np.array([1.0, np.nan]), "y is nan for image 2, but must be a finite number."),
+    ],
+)
+def test_other_arrays_are_not_numbers(values: np.ndarray[Any, Any], why: str) -> None:
+    with refuses(why):
+        as_numbers(values, 2, "y")

@@ -89,6 +89,15 @@ def test_scenes_have_the_label_that_is_asked_for() -> None:
     assert found[0].pixels(1).shape == (64, 64, 1)
 
 
+def test_arrays_and_scenes_have_numbers(tmp_path: Path) -> None:
+    np.savez(tmp_path / "prices.npz", x=DIGITS, y=LABELS, price=np.arange(6) / 2)
+    for keys, labels in (({}, [()] * 6), ({"label": "y"}, [(str(label),) for label in LABELS])):
+        found = [*read_images(_CORPUS.validate_python({"npz": "prices.npz", "number": "price", **keys}), str(tmp_path))]
+        assert [(image.number, image.labels) for image in found] == [*zip(np.arange(6) / 2, labels, strict=True)]
+    scenes = [*read_images(_CORPUS.validate_python({"builtin": "scenes", "count": 20}))]
+    assert {(image.number, image.label) for image in scenes} == {(3, "three"), (4, "four"), (5, "five")}
+
+
 # --- refused ----------------------------------------------------------------------------------------------------------
 
 
