@@ -34,6 +34,10 @@ def answers(folder: Path, asked: Mapping[str, Any]) -> Json:
         return _picture_classes(model, asked)
     if "captions" in asked:
         return _captions(model, asked)
+    if "regress" in asked:
+        return _numbers(model, asked)
+    if "numbers_of_pictures" in asked:
+        return _numbers_of_pictures(model, asked)
     if "tag" in asked:
         return _labels(model, asked)
     return _classifications(model, asked) if "classify" in asked else _fillings(model, asked)
@@ -101,6 +105,13 @@ def _classifications(model: Any, asked: Mapping[str, Any]) -> Json:
     }
 
 
+def _numbers(model: Any, asked: Mapping[str, Any]) -> Json:
+    return {
+        "numbers": model.regress(asked["regress"], asked["seconds"]),
+        "embedded": _few_numbers(model.embed(asked["regress"])),
+    }
+
+
 def _pictures(sizes: Sequence[Sequence[int]]) -> list[Any]:
     """Return pictures of these sizes, whose pixels are made by a formula."""
     return [
@@ -135,6 +146,10 @@ def _picture_classes(model: Any, asked: Mapping[str, Any]) -> Json:
         "labels": [*model.labels],
         "classified": [{"labels": [*each.labels], "probabilities": dict(each.probabilities)} for each in said],
     }
+
+
+def _numbers_of_pictures(model: Any, asked: Mapping[str, Any]) -> Json:
+    return {"numbers": model.regress(_pictures(asked["numbers_of_pictures"]))}
 
 
 def _labels(model: Any, asked: Mapping[str, Any]) -> Json:

@@ -28,8 +28,10 @@ from tests.golden.cases.text_models import TEXT_MODELS
 from tests.golden.cases.texts import (
     column,
     noun_phrases,
+    ratings,
     reviews,
     running_text,
+    similarities,
     topic_pairs,
     topics,
     translated,
@@ -53,6 +55,8 @@ def write_texts(folder: Path) -> None:
             (folder / f"{part}.{language}").write_text(column(rows, number))
     for name, labelled in (("reviews", reviews()), ("topics", topics()), ("pairs", topic_pairs())):
         (folder / f"{name}.tsv").write_text(tsv(labelled))
+    for name, numbered in (("ratings", ratings()), ("similarities", similarities())):
+        (folder / f"{name}.tsv").write_text(tsv(numbered))
     (folder / "running.txt").write_text(running_text())
     (folder / "phrases.conll").write_text(noun_phrases())
     (folder / "sentences.trees").write_text(trees())
@@ -73,7 +77,7 @@ def make(name: str) -> None:
             run = heedful.train("recipe.toml", name)
             for extra in ("checkpoints", "tensorboard"):
                 shutil.rmtree(run / extra, ignore_errors=True)
-            for extra in ("metrics.jsonl", ".lock"):
+            for extra in ("metrics.jsonl", "report.html", ".lock"):
                 (run / extra).unlink(missing_ok=True)
             answered = answers(run.folder, golden.asked)
             refuse_close_calls(name, answered)

@@ -28,7 +28,7 @@ def test_every_tokenizer_and_every_family_is_among_the_old_models() -> None:
     assert families == {
         "transformer", "recurrent", "mixed", "classifier", "picture_classifier", "picture_answerer", "captioner",
         "bert", "language",
-        "reader", "tagger",
+        "reader", "tagger", "regressor", "image_regressor",
     }  # fmt: skip
     encoders = {recipe["model"]["encoder"]["family"] for recipe in recipes if recipe["model"]["family"] == "classifier"}
     assert encoders == {"transformer", "recurrent", "hierarchical", "bert", "language", "bag"}

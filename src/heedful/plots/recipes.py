@@ -15,7 +15,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.section import Section
 from heedful.config.tokenizer import side_of
 from heedful.data.tokenize.tokenizer import SPECIALS, Tokenizer
-from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.data.tokenize.vocabularies import Scale, Vocabularies
 from heedful.models.from_recipe.network import build_network
 
 _PARTS: Final = ("encoder", "decoder", "words", "sentences", "question")
@@ -40,7 +40,7 @@ def recipe_network(recipe: Recipe, classes: int = 2, device: str = "meta") -> nn
         made = dict.fromkeys(made, next(iter(made.values())))
     labels = tuple(f"class {number + 1}" for number in range(classes))
     with torch.device(device):
-        return build_network(recipe.model, Vocabularies(made, labels))
+        return build_network(recipe.model, Vocabularies(made, labels, Scale(0.0, 1.0)))
 
 
 def network_of(source: str, overrides: list[str], classes: int) -> tuple[nn.Module, str]:

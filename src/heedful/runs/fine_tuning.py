@@ -16,7 +16,7 @@ from heedful.config.reading.load import flat, recipe_from_json, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section, merge_tables
-from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.data.tokenize.vocabularies import Scale, Vocabularies
 from heedful.models.bundle import Bundle, read_bundle, read_description
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import reader_of
@@ -170,7 +170,7 @@ def _encoder_prefix(network: nn.Module) -> str:
 
 def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
     with torch.device("meta"):
-        vocabularies = bundle.vocabularies
+        vocabularies = replace(bundle.vocabularies, scale=bundle.vocabularies.scale or Scale(0.0, 1.0))
         if recipe.rules.labels:  # the start may have no classes; their number does not matter for the encoder
             vocabularies = replace(vocabularies, labels=vocabularies.labels or ("",))
         model = build_network(recipe.model, vocabularies)

@@ -22,6 +22,7 @@ batch_tokens = 340
 [tokenizer]
 kind = "word"
 """
+_COUNTED: Final = _DATA.replace(' label = "number",', "")
 _QUESTIONS: Final = """
 [data]
 train = { builtin = "scenes", questions = 4, count = 40 }
@@ -63,6 +64,17 @@ encoder = { family = "convolutional", channels = 1, width = 8, stages = 4, depth
 pool = "attention"
 """,
         _ASKED,
+        steps=30,
+        lr=0.01,
+    ),
+    "images-numbers": Golden(
+        _COUNTED,
+        """
+[model]
+family = "image_regressor"
+encoder = { family = "convolutional", channels = 1, width = 8, stages = 4, depth = 1 }
+""",
+        {"numbers_of_pictures": _ASKED["pictures"]},
         steps=30,
         lr=0.01,
     ),

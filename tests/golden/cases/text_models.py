@@ -1,4 +1,4 @@
-"""Classifiers, masked language models and language models whose bundles are golden."""
+"""Classifiers, regressors, masked language models and language models whose bundles are golden."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -138,6 +138,33 @@ encoder = { family = "bag", width = 8, ngrams = 3, buckets = 200, dropout_words 
 """,
         {"classify": _OPINIONS, "seconds": None},
         steps=60,
+    ),
+    "regressor-bag": Golden(
+        _TEXTS.format(name="ratings", second="").replace("label", "number"),
+        """
+[tokenizer]
+kind = "word"
+[model]
+family = "regressor"
+encoder = { family = "bag", width = 8, ngrams = 2, buckets = 200, weighting = "rarity", weights_per_bucket = 2 }
+""",
+        {"regress": _OPINIONS, "seconds": None},
+        steps=20,
+    ),
+    "regressor-parallel-pairs": Golden(
+        _TEXTS.format(name="similarities", second=", second = 3").replace("label", "number"),
+        """
+[tokenizer]
+kind = "word"
+[model]
+family = "regressor"
+encoder = { family = "recurrent", width = 8 }
+join = "parallel"
+head_hidden = 8
+loss = "absolute"
+""",
+        {"regress": _PAIRS["classify"], "seconds": _PAIRS["seconds"]},
+        steps=40,
     ),
     "classifier-bert-several": Golden(
         _TEXTS.format(name="topics", second=""),

@@ -93,6 +93,16 @@ def topic_pairs() -> list[tuple[str, str, str]]:
     ]
 
 
+def ratings() -> list[tuple[str, str]]:
+    """Numbers and texts of one to three sentences: praise is above five, blame below."""
+    return [(f"{5 + text.count('.') * (1 if label == 'good' else -1.5)}", text) for label, text in reviews()]
+
+
+def similarities() -> list[tuple[str, str, str]]:
+    """Two texts each, and how similar they are."""
+    return [("4.5" if label == "same" else f"{len(one) % 4 / 2}", one, other) for label, one, other in topic_pairs()]
+
+
 def running_text() -> str:
     """Documents of three sentences, blank lines between them."""
     sentences = [english[0].upper() + english[1:] for english, _, _ in translated()]

@@ -190,7 +190,8 @@ def _checked(role: str, value: Any, where: str, words: bool, several: bool) -> o
             raise UserError(f"{where} is {shortened(value)}, but must be a whole number of characters.")
         case "number":
             if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
-                raise UserError(f"{where} is {shortened(value)}, but must be a finite number.")
+                way_out = ": convert it with `float()`" if isinstance(value, str) else ""
+                raise UserError(f"{where} is {shortened(value)}, but must be a finite number{way_out}.")
             return float(value)
         case "label" if not words:
             return [_label(each, where) for each in value] if listed else _label(value, where)

@@ -160,7 +160,7 @@ def test_rows_may_have_numbers(data: object, rows: list[dict[str, object]]) -> N
     assert table["number"] == "number"
 
 
-@pytest.mark.parametrize("value", ["8", True, None, float("nan"), float("inf")])
+@pytest.mark.parametrize("value", [True, None, float("nan"), float("inf")])
 def test_a_number_in_memory_that_is_not_finite_is_refused(value: object) -> None:
     with refuses("train, row 1: `number` is ..., but must be a finite number."):
         spool([("good", value)], RATED, "train")
