@@ -94,6 +94,17 @@ labels = "several"
 encoder = { family = "transformer", width = 16, heads = 2, layers = 1, inner = 32 }
 [train]
 """,
+    "regressor": """
+[data]
+train = { tsv = "ratings.tsv", number = 1, text = 2 }
+test = { tsv = "ratings.tsv", number = 1, text = 2 }
+[tokenizer]
+kind = "word"
+[model]
+family = "regressor"
+encoder = { family = "bag", width = 4, buckets = 64 }
+[train]
+""",
     "nli": """
 [data]
 train = { tsv = "pairs.tsv", label = 1, text = 2, second = 3 }
@@ -126,8 +137,9 @@ def made_once(tmp_path_factory: pytest.TempPathFactory, one_thread: None) -> Pat
             shutil.copytree("runs/m30k", f"runs/{copy}")
         for seed in (1, 2):
             _train("fine", f"fine-{seed}", f"train.seed={seed}")
-        for name in ("bert", "text", "han", "topics", "nli"):
+        for name in ("bert", "text", "han", "topics", "nli", "regressor"):
             _train(name, name)
+        shutil.copytree("runs/regressor", "runs/other-regressor")
         for name in set(RECIPES) - {"my"}:  # what the pages themselves write
             Path(f"{name}.toml").unlink()
     return home
@@ -170,6 +182,7 @@ def _write_texts(home: Path) -> None:
     for number, name in enumerate(("train", "valid", "test")):
         _write(home / f"{name}.trees", _trees(number))
     _write(home / "sentences.txt", ["the old dog sees a cat", "", "a bird likes the house"])
+    _write(home / "ratings.tsv", [f"{len(line)}\t{line}" for line in _sentences(20, "ratings")])
     _write(home / "topics.tsv", [f"law,money\t{line}" for line in _sentences(20, "topics")])
     _write(home / "pairs.tsv", [f"{label}\t{line}\t{line}" for label in "yn" for line in _sentences(20, "pairs")])
     _write(home / "texts.txt", ["The film was great.", "", "The plot was dull."])

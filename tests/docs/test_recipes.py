@@ -15,6 +15,7 @@ LABELLED = {"tsv": "train.tsv", "label": 1, "text": 2}
 RUNNING = {"text": "train.txt"}
 CORPORA: dict[str, dict[str, Any]] = {
     "classifier": LABELLED,
+    "regressor": {"tsv": "train.tsv", "number": 1, "text": 2},
     "image_classifier": {"builtin": "scenes"},
     "captioner": {"builtin": "scenes"},
     "image_answerer": {"builtin": "scenes", "questions": 4},

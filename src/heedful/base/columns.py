@@ -14,6 +14,11 @@ def one_column(text: str) -> str:
     return one_line(text).replace("\t", " ")
 
 
+def in_digits(number: float, digits: int) -> str:
+    """Write a number rounded to so many digits, below 10^15 without an exponent: 1234570, not 1.23457e+06."""
+    return f"{float(f'{number:.{digits}g}'):.15g}"
+
+
 def align_columns(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
     """Align rows in columns, two spaces apart: the first `left` columns to the left, the others to the right."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -16,7 +16,7 @@ from heedful.tasks.loading import load
 from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.table import find_task
 
-_FINE: Final = ("chrf", "f1")  # scores that tell more of an item than right or wrong
+_FINE: Final = ("chrf", "f1", "mae")  # scores that tell more of an item than right or wrong, or than a correlation
 _SHOWN: Final = 5  # best items, and worst ones
 _ROUNDING: Final = 1e-6  # score differences below this are rounding errors
 
@@ -98,7 +98,7 @@ def report_items(items: ItemScores, number: int = _SHOWN) -> ItemReport:
 def _score_of_items(items: ItemScores) -> ItemScore:
     """Return the score that orders items: one finer than right or wrong where there is one.
 
-    The mean F1 of classes says nothing of a single item, which has few of them.
+    The mean F1 of classes says nothing of a single item, which has few of them, and a correlation nothing at all.
     """
     single = [score for score in items.scores if score.of_sums is not macro_f1_of_sums]
     return next((score for score in single if score.name in _FINE), single[0])

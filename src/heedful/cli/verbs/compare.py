@@ -44,7 +44,8 @@ def command(
         option(
             "Translators and captioners: bleu, chrf, ter, exact_match, edit_distance, per, wer; language models: "
             "bits_per_byte, word_perplexity; parsers: f1, exact_match, precision, recall; taggers and classifiers: "
-            "accuracy, f1; readers: exact_match, f1; repeatable, the first decides.",
+            "accuracy, f1; regressors: spearman, pearson, mae; readers: exact_match, f1; repeatable, the first "
+            "decides.",
             metavar="NAME",
         ),
     ] = None,
@@ -79,7 +80,8 @@ def command(
     the difference excludes zero and, with several runs on both sides, Welch's t-test over the runs gives p < 0.05.
 
     Language models are compared by how well they predict the documents of the test set of their recipes. Captioners,
-    parsers, taggers, classifiers and readers are compared by their evaluations, item by item: parsers by labelled F1.
+    parsers, taggers, classifiers, regressors and readers are compared by their evaluations, item by item: parsers by
+    labelled F1.
     """
     check_output(output)
     from heedful.lab.comparison_request import ComparisonRequest, SentenceFiles, read_run, refuse_without_references

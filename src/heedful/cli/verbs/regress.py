@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from heedful.base.columns import one_column
+from heedful.base.columns import in_digits, one_column
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import check_all_read, family_of, image_inputs
 from heedful.cli.options import option, with_option_groups
@@ -25,7 +25,7 @@ def command(
         if as_json:
             return {**({} if path is None else {"image": path}), "number": number}
         before = "" if path is None else f"{one_column(path)}\t"
-        return "" if number is None else f"{before}{number:.6g}"
+        return "" if number is None else f"{before}{in_digits(number, 6)}"
 
     if family_of(asked.model) == "image_regressor":
         images = image_inputs(asked.inputs, asked.text)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from heedful.base.columns import one_column
+from heedful.base.columns import in_digits, one_column
 from heedful.base.errors import counted
 from heedful.tasks.regress.metrics import METRICS
 from heedful.tasks.regress.numbers import NumberResult
@@ -27,7 +27,7 @@ class NumberEvaluation(ItemEvaluation):
     def items(self) -> Iterator[Item]:
         """Yield the rows with their numbers."""
         for row, number, true in zip(self.rows, *self.outputs_and_references(), strict=True):
-            yield Item((row, true), " ".join(row), f"{true:g}", f"{number:.4g}")
+            yield Item((row, true), " ".join(row), in_digits(true, 15), in_digits(number, 4))
 
     def remarks(self) -> list[str]:
         """Return the time taken."""
@@ -45,4 +45,4 @@ class NumberEvaluation(ItemEvaluation):
     def outputs(self) -> Iterator[str]:
         """Yield one line per row: its true number, the predicted one, and what shows it."""
         for row, number, true in zip(self.rows, *self.outputs_and_references(), strict=True):
-            yield "\t".join([f"{true:g}", f"{number:.6g}", *map(one_column, row)])
+            yield "\t".join([in_digits(true, 15), in_digits(number, 6), *map(one_column, row)])

@@ -8,6 +8,7 @@ from PIL import Image
 from torch import Tensor
 
 from heedful.base.arguments import check_number
+from heedful.base.columns import in_digits
 from heedful.base.options import show_options
 from heedful.data.corpora.images import AnyImage, LabelledImage, is_one_image
 from heedful.data.corpora.texts import Text
@@ -34,7 +35,7 @@ class AnyRegressor(PooledModel[Regressor, NumberEvaluation, float | None]):
         return outputs_BC[:, 0].tolist()
 
     def _output(self, outputs_BC: Tensor) -> Output:
-        number = f"{float(outputs_BC[0, 0]):.4g}"
+        number = in_digits(float(outputs_BC[0, 0]), 4)
         return Output(0, number, number)
 
     def _truth(self, rows: Sequence[Text | LabelledImage], name: str) -> list[float]:
@@ -55,7 +56,7 @@ class AnyRegressor(PooledModel[Regressor, NumberEvaluation, float | None]):
 
     def _own_facts(self) -> Iterator[str]:
         scale = self.network.scale
-        yield f"numbers of mean {scale.mean:.4g} and deviation {scale.deviation:.4g}"
+        yield f"numbers of mean {in_digits(scale.mean, 4)} and deviation {in_digits(scale.deviation, 4)}"
 
 
 class TextRegressor(AnyRegressor, PooledTextModel[Regressor, NumberEvaluation, float | None]):

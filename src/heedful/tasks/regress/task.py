@@ -6,6 +6,7 @@ from functools import partial
 import numpy as np
 from torch import Tensor
 
+from heedful.base.columns import in_digits
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
@@ -77,7 +78,7 @@ def _find_scale(given: Vocabularies | None, rows: Iterable[Text | LabelledImage]
     scale = given.scale if given is not None else None
     if scale is None:
         scale = scale_of([row.number for row in rows if row.number is not None], "`data.train`")
-    say(f"numbers of mean {scale.mean:.4g} and deviation {scale.deviation:.4g}")
+    say(f"numbers of mean {in_digits(scale.mean, 4)} and deviation {in_digits(scale.deviation, 4)}")
     return scale
 
 

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from heedful.base.columns import in_digits
 from heedful.tasks.regress.numbers import NumberResult, correlation_of_sums, ranks
 
 ROWS = st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5)), min_size=2, max_size=30)
@@ -53,3 +54,11 @@ def test_items_add_up_to_the_scores() -> None:
     items = result.error_items()
     assert float(items.of_sums(items.counts().sum(0))) == pytest.approx(result.mean_absolute_error)
     assert correlation_of_sums(np.zeros((3, 6))).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [(1_234_567.8, "1234570"), (905.4574584, "905.457"), (0.5, "0.5"), (-3.0, "-3"), (1.25e-7, "1.25e-07")],
+)
+def test_numbers_are_written_without_an_exponent_where_they_are_large(number: float, written: str) -> None:
+    assert in_digits(number, 6) == written

@@ -16,6 +16,7 @@ from heedful.base.errors import UserError
 from heedful.cli.main import run as heedful_command
 from heedful.config.reading.load import load_recipe
 from heedful.data.tokenize.vocabularies import Scale
+from heedful.lab.evaluate_run import report_items
 from heedful.models.networks import Regressor
 from heedful.tasks.regress.baseline import _PENALTIES, _ridge
 from heedful.tasks.regress.objective import NumberError
@@ -73,6 +74,10 @@ def test_the_evaluation_has_outputs_items_and_json(trained: heedful.Run) -> None
     assert set(found.to_json()) >= {"spearman", "pearson", "mae", "rmse", "r2", "loss", "metrics", "texts", "seconds"}
     assert [score.name for score in found.item_scores().scores] == ["spearman", "pearson", "mae"]
     assert found.remarks()[0].startswith("20 texts in ")
+    reported = report_items(found.item_scores(), 3)
+    assert reported.score == "mae"  # a correlation says nothing of a single text
+    errors = [abs(said - true) for said, true in zip(*found.outputs_and_references(), strict=True)]
+    assert [item.score for item in reported.best] == pytest.approx(sorted(errors)[:3])
 
 
 def test_an_explanation_has_the_number(trained: heedful.Run) -> None:
