@@ -12,9 +12,11 @@ from heedful.cli.output import Line
 @with_option_groups
 def command(
     asked: AnsweringTexts,
-    as_json: Annotated[bool, option("Write one JSON object per line: the number.", "--json")] = False,
+    as_json: Annotated[
+        bool, option("Write one JSON object per line: the number and, of an image, its path.", "--json")
+    ] = False,
 ) -> None:
-    """Predict a number for files, texts or standard input, line by line and in order. A blank line stays blank.
+    """Predict a number for each line of files, texts or standard input, in order. A blank line stays blank.
 
     A model of text pairs reads two texts per line, separated by a tab. A model of images reads image files, and folders
     of them, and writes the path of each before its number. The line of an image that cannot be read is blank; the

@@ -123,7 +123,7 @@ class Row(NamedTuple):
             with suppress(ValueError, OverflowError):
                 if math.isfinite(number := float(value)):
                     return number
-        raise self._refusal("number", value, f"must be a {'finite ' if numeric else ''}number")
+        raise self._refusal("number", value, "must be a finite number" if numeric else "must be a number, such as 12.5")
 
     def _name(self, value: object, field: str) -> str:
         match value:

@@ -39,7 +39,7 @@ def test_an_image_has_a_number_besides_a_label_or_without_one(tmp_path: Path) ->
 @pytest.mark.parametrize("value", ["abc", "", "4,5", "nan", "inf", "1e999"])
 def test_a_column_that_is_not_a_finite_number_is_refused(value: str, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(f"good\t1\nbad\t{value}\n")
-    why = f'a.tsv, line 2: column `2` is "{value}", but must be a number.'
+    why = f'a.tsv, line 2: column `2` is "{value}", but must be a number, such as 12.5.'
     with refuses(f"...{why}"):
         list(read_texts(Tsv(tsv="a.tsv", text=1, number=2), str(tmp_path)))
 
@@ -47,10 +47,10 @@ def test_a_column_that_is_not_a_finite_number_is_refused(value: str, tmp_path: P
 @pytest.mark.parametrize(
     ("value", "is_what"),
     [
-        ('"4"', "text, but must be a number."),
-        ("true", "true or false, but must be a number."),
-        ("null", "null, but must be a number."),
-        ("[1]", "a list, but must be a number."),
+        ('"4"', "text, but must be a number, such as 12.5."),
+        ("true", "true or false, but must be a number, such as 12.5."),
+        ("null", "null, but must be a number, such as 12.5."),
+        ("[1]", "a list, but must be a number, such as 12.5."),
         ("NaN", "a number, but must be a finite number."),
         (f"1{'0' * 400}", "a number, but must be a finite number."),
     ],
