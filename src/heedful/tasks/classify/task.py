@@ -8,14 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from heedful.base.errors import UserError
-from heedful.base.packed import Run
 from heedful.config.corpora.containers import AlignedFiles, AnyCorpus
-from heedful.config.model.images import ImageTransformerTable
-from heedful.config.model.pooled import ClassifierModel, ImageClassifierModel
+from heedful.config.model.pooled import ClassifierModel
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules, model_of
-from heedful.data.collate import StaticShape, gather, lengths_of
+from heedful.data.collate import gather, lengths_of
 from heedful.data.corpora.formats.rows import labels_of
 from heedful.data.corpora.images import AskedImage, LabelledImage, read_asked_images, read_images
 from heedful.data.corpora.pairs import read_pairs
@@ -42,7 +39,7 @@ from heedful.tasks.classify.objective import (
     move_asked_images,
 )
 from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY, CLASSIFY_IMAGES
-from heedful.tasks.shared.pooled.tasks import PooledTask, PooledTextTask
+from heedful.tasks.shared.pooled.tasks import PooledImageTask, PooledTask, PooledTextTask, SingleImageTask
 
 
 class AnyClassifyTask(PooledTask):
@@ -122,32 +119,25 @@ def _texts_of_files(classifier: TextClassifier, corpus: AlignedFiles) -> Iterato
         yield replace(text, labels=labels, line=number)
 
 
-class AnyImageTask(AnyClassifyTask):
-    """Chooses classes for what is seen; which images share a batch does not depend on the device."""
+class AnyImageTask(AnyClassifyTask, PooledImageTask):
+    """Chooses classes for what is seen."""
 
-    counted: ClassVar[str]  # what a batch has a number of, in words
     prepare_data: ClassVar[Callable[[Recipe, Callable[[str], None], Vocabularies | None], Prepared]]
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data and decode the images; a given vocabulary and given classes are kept."""
         prepared = type(self).prepare_data(recipe, say, given)
-        costs, most = self.feed(recipe, prepared).collator.costs, recipe.data.batch_tokens
-        largest = max(int(costs([store], np.arange(len(store)))[0].max()) for store in prepared.train)
-        if largest > most:  # images of their own sizes: the rules refuse those whose size is known
-            raise UserError(
-                f"`data.batch_tokens` is {most:,}, but an image in `data.train` has {largest:,} {self.counted}: raise "
-                "it, or resize images by `data.images.height` and `data.images.width`."
-            )
+        self.check_sizes(recipe, prepared)
         say(listed_classes(prepared, self.called))
         return prepared
 
 
-class ClassifyImagesTask(AnyImageTask):
+class ClassifyImagesTask(AnyImageTask, SingleImageTask):
     """Classifies images."""
 
     rules: TaskRules = CLASSIFY_IMAGES
     model_type = ImageClassifier
-    noun, counted, prepare_data = "image", "patches", prepare_images
+    noun, prepare_data = "image", prepare_images
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
         """Make the objective that training minimises."""
@@ -155,13 +145,6 @@ class ClassifyImagesTask(AnyImageTask):
         weights = class_weights(recipe.train.class_weights, prepared, several, noun="image")
         change = augment_images(Augmentation(**recipe.train.augmentation.model_dump()), classes)
         return (SeveralLabels if several else OneLabel)(recipe.label_smoothing, weights, change)
-
-    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
-        """Return the common shape of a GPU's batches if all images have one size."""
-        encoder, size = model_of(recipe, ImageClassifierModel).encoder, recipe.data.images.size
-        if size is None or (isinstance(encoder, ImageTransformerTable) and not encoder.fused):
-            return None
-        return StaticShape.rows(recipe.data.batch_tokens, Run(1, *size).tokens(encoder.patch, encoder.class_token))
 
     def read_corpus(self, model: ImageClassifier, corpus: AnyCorpus, folder: str) -> Iterable[LabelledImage]:
         """Read images with labels."""

@@ -32,7 +32,7 @@ from heedful.tasks.regress.numbers import NumberResult
 from heedful.tasks.regress.objective import NumberError
 from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
 from heedful.tasks.shared.pooled.sparse_regression import SquaredLoss
-from heedful.tasks.shared.pooled.tasks import PooledTask, PooledTextTask
+from heedful.tasks.shared.pooled.tasks import PooledTask, PooledTextTask, SingleImageTask
 
 
 class AnyRegressTask(PooledTask):
@@ -120,7 +120,7 @@ class RegressTask(AnyRegressTask, PooledTextTask):
         return read_texts(corpus, folder)
 
 
-class RegressImagesTask(AnyRegressTask):
+class RegressImagesTask(AnyRegressTask, SingleImageTask):
     """Predicts a number for an image."""
 
     rules: TaskRules = REGRESS_IMAGES
@@ -132,10 +132,12 @@ class RegressImagesTask(AnyRegressTask):
         listed = {corpus: [*read_images(corpus, data.folder)] for corpus in (*data.train, *data.valid)}
         scale = _find_scale(given, (image for corpus in data.train for image in listed[corpus]), say)
         stream = NumberStream[LabelledImage](lambda image: image.number or 0.0)
-        return work.prepared(
+        prepared = work.prepared(
             Vocabularies({}, scale=scale),
             lambda corpus, training: image_store(work, corpus, listed[corpus], model.encoder.channels, [stream]),
         )
+        self.check_sizes(recipe, prepared)
+        return prepared
 
     def line(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
         """Return what ridge regression on pixels predicts for rows of the validation stores, and of what it is."""

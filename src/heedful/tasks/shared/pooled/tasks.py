@@ -6,11 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.config.model.pooled import TextModel
+from heedful.base.errors import UserError
+from heedful.base.packed import Run
+from heedful.config.model.images import ImageTransformerTable
+from heedful.config.model.pooled import ImageModel, TextModel
 from heedful.config.recipe import Recipe
+from heedful.config.task_rules import model_of
 from heedful.data.collate import StaticShape
 from heedful.data.epochs.loader import RowFeed
 from heedful.data.epochs.plan import Indices, spread
@@ -98,6 +103,33 @@ class PooledTask(Task):
     def restored(self, vocabularies: Vocabularies, scores_BC: Tensor) -> Tensor:
         """Return what a network would put out in the place of the scores of a linear model."""
         return scores_BC
+
+
+class PooledImageTask(PooledTask):
+    """Predicts classes or a number for what is seen; which images share a batch does not depend on the device."""
+
+    counted: ClassVar[str] = "patches"  # what a batch has a number of, in words
+
+    def check_sizes(self, recipe: Recipe, prepared: Prepared) -> None:
+        """Refuse images of their own sizes that do not fit into a batch; the rules refuse those whose size is known."""
+        costs, most = self.feed(recipe, prepared).collator.costs, recipe.data.batch_tokens
+        largest = max(int(costs([store], np.arange(len(store)))[0].max()) for store in prepared.train)
+        if largest > most:
+            raise UserError(
+                f"`data.batch_tokens` is {most:,}, but an image in `data.train` has {largest:,} {self.counted}: raise "
+                "it, or resize images by `data.images.height` and `data.images.width`."
+            )
+
+
+class SingleImageTask(PooledImageTask):
+    """Predicts classes or a number for each image."""
+
+    def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
+        """Return the common shape of a GPU's batches if all images have one size."""
+        encoder, size = model_of(recipe, ImageModel).encoder, recipe.data.images.size
+        if size is None or (isinstance(encoder, ImageTransformerTable) and not encoder.fused):
+            return None
+        return StaticShape.rows(recipe.data.batch_tokens, Run(1, *size).tokens(encoder.patch, encoder.class_token))
 
 
 class PooledTextTask(PooledTask):
