@@ -108,6 +108,8 @@ def _weights_of(folders: Sequence[Path], rules: TaskRules | None) -> Iterator[di
             raise UserError(f"{folder} and {folders[0]} have different {side} vocabularies: they cannot be averaged.")
         if bundle.vocabularies.labels != first.labels:
             raise UserError(f"{folder} and {folders[0]} have different classes: they cannot be averaged.")
+        if bundle.vocabularies.scale != first.scale:
+            raise UserError(f"{folder} and {folders[0]} learned numbers of different scales: they cannot be averaged.")
         if other := other_function(bundle.recipe, recipe):
             key, ours, theirs = other
             raise UserError(

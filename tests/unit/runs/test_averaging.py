@@ -1,5 +1,7 @@
 """`heedful.runs.averaging`: one model of several, and what has no mean."""
 
+import json
+import shutil
 from collections.abc import Callable, Sequence
 from io import StringIO
 from pathlib import Path
@@ -27,6 +29,7 @@ from heedful.runs.training_run import train
 from heedful.tasks.translate.model import Translator
 
 Make = Callable[..., Path]
+REGRESSOR = Path(__file__).parents[2] / "golden/bundles/regressor-bag"
 
 
 @pytest.fixture
@@ -126,6 +129,24 @@ def test_classifiers_of_one_label_and_of_several_have_no_mean(tmp_path: Path) ->
     )
     assert refused([one, several], tmp_path / "mean") == (
         f'{several}: `model.labels` is "several", but in {one} it is "one": they cannot be averaged.'
+    )
+
+
+def test_models_of_other_classes_have_no_mean(tmp_path: Path) -> None:
+    recipe = classifier_recipe(tmp_path)
+    a, b = (
+        written(fresh_classifier(recipe, labels), tmp_path / "".join(labels)) for labels in (("x", "y"), ("x", "z"))
+    )
+    assert refused([a, b], tmp_path / "mean") == f"{b} and {a} have different classes: they cannot be averaged."
+
+
+def test_regressors_of_numbers_of_other_scales_have_no_mean(tmp_path: Path) -> None:
+    a, b = (shutil.copytree(REGRESSOR, tmp_path / name) for name in "ab")
+    config = json.loads((b / "config.json").read_text())
+    config["scale"]["mean"] += 1
+    (b / "config.json").write_text(json.dumps(config))
+    assert refused([a, b], tmp_path / "mean") == (
+        f"{b} and {a} learned numbers of different scales: they cannot be averaged."
     )
 
 

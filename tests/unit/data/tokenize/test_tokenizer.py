@@ -226,3 +226,8 @@ def test_a_forked_child_tokenizes_without_a_warning() -> None:
         [sys.executable, "-c", FORK], input=BYTES.to_json(), env=environment, capture_output=True, timeout=PATIENCE
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_text_that_is_not_unicode_is_refused() -> None:
+    with refuses(r"The text 'a\ud800' is not Unicode: give it in UTF-8."):
+        TRAINED["byte_bpe"].encode("a\ud800")
