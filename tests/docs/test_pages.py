@@ -19,6 +19,7 @@ from heedful.cli.main import VERBS, run
 NOT_RUN = {
     "make ": "builds an environment, or runs these tests",
     "pip install": "downloads",
+    "python scripts/": "for contributors, and tested by tests/architecture",
     "awk ": "not ours: it reads what the command above it wrote",
     "mean of 3 models": "a part of an output, without its command",
     "accuracy ": "a part of an output, without its command",
