@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 from rich.console import Console
+from tests.shared.refusals import refuses
 
 import heedful
 from heedful.cli.main import run as command
 from heedful.config.reading.load import load_recipe
 from heedful.defaults.apply import describe_defaults, with_followed_defaults, with_values_of
 from heedful.defaults.facts import count
+from heedful.defaults.images import IMAGES
 from heedful.defaults.texts import TEXTS
 from heedful.tasks.classify.model import load_classifier
 
@@ -38,6 +41,31 @@ def test_texts_letters_and_classes_are_counted(folder: Path) -> None:
     assert (facts.rows, facts.classes, facts.more) == (40, 2, False)
     assert facts.spaces == 40 * 4
     assert facts.size == sum(len(line.split("\t")[1]) for line in (folder / "a.tsv").read_text().splitlines())
+
+
+def write_images(folder: Path, side: int) -> None:
+    for name in "xyz":
+        Image.new("RGB", (side, side)).save(folder / f"{name}.png")
+    (folder / "prices.tsv").write_text("".join(f"{name}.png\t{price}\n" for price, name in enumerate("xyz")))
+    (folder / "prices.toml").write_text(
+        '[data]\ntrain = { tsv = "prices.tsv", image = 1, number = 2 }\n[model]\nfamily = "image_regressor"\n'
+    )
+
+
+def test_images_are_counted_and_the_first_one_is_measured_for_all(folder: Path) -> None:
+    write_images(folder, 24)
+    facts = count(IMAGES.rows(load_recipe("prices.toml")))
+    assert facts is not None
+    assert (facts.rows, facts.size, facts.classes) == (3, 3 * 24**2, 0)
+    line = describe_defaults(with_followed_defaults(load_recipe("prices.toml")))
+    assert line is not None
+    assert line.startswith('defaults for 3 images: model.encoder = { family = "convolutional", width = 128, ')
+
+
+def test_an_image_that_does_not_fit_into_a_batch_is_refused(folder: Path) -> None:
+    write_images(folder, 64)
+    with refuses("`data.batch_tokens` is 8, but an image ... has 64 patches: ..."):
+        heedful.train("prices.toml", folder / "run", ["data.batch_tokens=8"], quiet=True)
 
 
 def test_data_that_cannot_be_read_changes_nothing(folder: Path) -> None:
