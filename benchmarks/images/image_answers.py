@@ -36,7 +36,7 @@ from heedful.metrics.recorded_results import machine
 from heedful.runs.training_run import train
 from heedful.tasks.classify.evaluation import ImageAnswerEvaluation
 from heedful.tasks.classify.image_models import ImageAnswerer
-from heedful.tasks.table import find_task
+from heedful.tasks.loading import find_task
 
 NAME: Final = "image_answers"
 RESULT: Final = "answers"

@@ -12,8 +12,8 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import EncoderDecoder
+from heedful.tasks.loading import find_task
 from heedful.tasks.parse.model import Parser
-from heedful.tasks.table import find_task
 
 SENTENCES = ["w1 w2 w3 w4 w5", "", "w6", "never heard of"]
 

@@ -12,7 +12,7 @@ from heedful.config.recipe import Recipe
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import EncoderDecoder
-from heedful.tasks.table import find_task
+from heedful.tasks.loading import find_task
 
 STACK = {"width": 16, "heads": 2, "layers": 1, "inner": 32}
 

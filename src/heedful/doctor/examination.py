@@ -34,7 +34,7 @@ from heedful.doctor.findings import SEVERITIES, Finding, Part
 from heedful.doctor.schedule import find_schedule_problems
 from heedful.doctor.token_statistics import TokenStatistics, count_tokens, find_token_problems
 from heedful.models.from_recipe.network import build_network
-from heedful.tasks.table import find_task
+from heedful.tasks.loading import find_task
 from heedful.training.remedies import with_remedies
 
 _TRIAL_SIZE: Final = 1024  # size of the matrix product that predicts what `precision = "auto"` chooses on a CPU

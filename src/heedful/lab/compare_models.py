@@ -33,9 +33,8 @@ from heedful.metrics.edits import Floats, Reference, first_variant
 from heedful.metrics.scores import ItemScore, ItemScores
 from heedful.metrics.summed_metrics import TextScoring, word_splitter
 from heedful.tasks.generate.model import TextGenerator
-from heedful.tasks.loading import load
+from heedful.tasks.loading import find_task, load
 from heedful.tasks.shared.sequences.text_codec import TextCodec
-from heedful.tasks.table import find_task
 from heedful.tasks.translate.model import Translator
 
 _DEFAULT: Final = 2  # number of a task's metrics that are reported if none is asked for

@@ -12,9 +12,8 @@ from heedful.metrics.buckets import rows_by_length
 from heedful.metrics.scores import ItemScore, ItemScores, finite_scores, macro_f1_of_sums
 from heedful.models.bundle import WEIGHTS, read_recipe
 from heedful.pages.report.test_sets import CorpusScore, EvaluatedCorpus, ItemReport, LengthGroup, ScoredItem
-from heedful.tasks.loading import load
+from heedful.tasks.loading import find_task, load
 from heedful.tasks.shared.evaluation import Evaluation
-from heedful.tasks.table import find_task
 
 _FINE: Final = ("chrf", "f1", "mae")  # scores that tell more of an item than right or wrong, or than a correlation
 _SHOWN: Final = 5  # best items, and worst ones

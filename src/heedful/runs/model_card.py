@@ -9,8 +9,8 @@ from torch import nn
 from heedful.base.files import write_bytes
 from heedful.config.recipe import Recipe
 from heedful.models.bundle import CARD
+from heedful.tasks.loading import find_task
 from heedful.tasks.shared.task import Task
-from heedful.tasks.table import find_task
 from heedful.version import __version__
 
 

@@ -27,8 +27,8 @@ from heedful.runs.job import Job
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import RunObserver
 from heedful.runs.run_folder import RunLock, begin_run, clear, find_checkpoint, resumed_recipe
+from heedful.tasks.loading import find_task
 from heedful.tasks.shared.task import Task
-from heedful.tasks.table import find_task
 from heedful.training.optimizers.build import build_optimizer, freeze, layer_scales
 from heedful.training.remedies import as_student, read_teacher, with_remedies
 from heedful.training.seeding import seed_for

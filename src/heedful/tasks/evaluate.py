@@ -11,11 +11,10 @@ from heedful.config.tasks import refuse_evaluation_option
 from heedful.data.corpora.files import check_files
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.tasks.answer.answer import MAX_ANSWER
-from heedful.tasks.loading import load
+from heedful.tasks.loading import find_task, load
 from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.tasks.shared.task import Task
-from heedful.tasks.table import find_task
 
 
 class EvaluationOptions(SearchOptions, total=False):

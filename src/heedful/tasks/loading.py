@@ -1,16 +1,30 @@
 """Loading of a trained model of any task from its folder."""
 
 from collections.abc import Sequence
+from importlib import import_module
 from os import PathLike
 from typing import Any, overload
 
 from heedful.base.arguments import check_path, check_several
 from heedful.base.errors import UserError
+from heedful.config.recipe import Recipe
 from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement
 from heedful.tasks.shared.task import Task
-from heedful.tasks.table import find_task
+from heedful.tasks.table import HOMES
+
+
+def task_named(name: str) -> Task:
+    """Return a task of the table."""
+    module, _, kind = HOMES[name].partition(":")
+    made: Any = getattr(import_module(module), kind)()
+    return made
+
+
+def find_task(recipe: Recipe, given: Task | None = None) -> Task:
+    """Return the task of a recipe: the given one, or the one in the table."""
+    return task_named(recipe.rules.name) if given is None else given
 
 
 @overload

@@ -1,10 +1,8 @@
 """The table of tasks: the rules of each, without torch, and the home of its other half, imported on first use."""
 
 from collections.abc import Mapping
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
-from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.caption.rules import CAPTION
@@ -15,9 +13,6 @@ from heedful.tasks.parse.rules import PARSE
 from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
 from heedful.tasks.tag.rules import TAG
 from heedful.tasks.translate.rules import TRANSLATE
-
-if TYPE_CHECKING:
-    from heedful.tasks.shared.task import Task
 
 TASKS: Final[tuple[tuple[TaskRules, str], ...]] = (  # the first task that a family can learn is its usual one
     (TRANSLATE, "heedful.tasks.translate.task:TranslateTask"),
@@ -34,16 +29,4 @@ TASKS: Final[tuple[tuple[TaskRules, str], ...]] = (  # the first task that a fam
     (ANSWER_IMAGES, "heedful.tasks.classify.task:AnswerImagesTask"),
 )
 RULES: Final[Mapping[str, TaskRules]] = {rules.name: rules for rules, _ in TASKS}
-_HOMES: Final = {rules.name: home for rules, home in TASKS}
-
-
-def task_named(name: str) -> "Task":
-    """Return a task of the table."""
-    module, _, kind = _HOMES[name].partition(":")
-    made: Any = getattr(import_module(module), kind)()
-    return made
-
-
-def find_task(recipe: Recipe, given: "Task | None" = None) -> "Task":
-    """Return the task of a recipe: the given one, or the one in the table."""
-    return task_named(recipe.rules.name) if given is None else given
+HOMES: Final[Mapping[str, str]] = {rules.name: home for rules, home in TASKS}

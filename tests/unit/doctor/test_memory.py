@@ -22,7 +22,7 @@ from heedful.doctor.estimates.memory import Memory, largest_batch, measure_memor
 from heedful.models.from_recipe.network import build_model, build_network
 from heedful.models.networks import set_precision
 from heedful.tasks.classify.objective import OneLabel
-from heedful.tasks.table import find_task
+from heedful.tasks.loading import find_task
 from heedful.training.objectives import NextToken
 
 RAGGED = [(3, 8), (12, 2), (7, 7), (20, 25), (1, 1)]

@@ -14,7 +14,7 @@ from heedful.doctor.corpora.data import check_data
 from heedful.doctor.findings import Finding
 from heedful.doctor.schedule import find_schedule_problems
 from heedful.doctor.token_statistics import count_tokens, find_token_problems
-from heedful.tasks.table import find_task
+from heedful.tasks.loading import find_task
 
 Plant = Callable[[Lines], Mapping[str, Any] | None]  # changes the files, and returns changes of the recipe's tables
 

@@ -18,7 +18,7 @@ from tests.text_models import (
 import heedful
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AlignedFiles
-from heedful.tasks.table import task_named
+from heedful.tasks.loading import task_named
 from heedful.tasks.translate.model import Translator
 
 Pairs = list[tuple[str, str]]

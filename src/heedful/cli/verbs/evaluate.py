@@ -102,8 +102,7 @@ def command(
     from heedful.lab.test_sets import averaged_tests, common_rules, describe
     from heedful.metrics.recorded_results import record as record_result
     from heedful.metrics.recorded_results import result_file
-    from heedful.tasks.loading import load
-    from heedful.tasks.table import task_named
+    from heedful.tasks.loading import load, task_named
 
     if record:
         result_file(record)

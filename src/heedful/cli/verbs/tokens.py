@@ -80,7 +80,7 @@ def _described(model: str, recipe: "Recipe | None") -> "tuple[Recipe, Vocabulari
     with messages.busy("loading PyTorch"):
         from heedful.models.bundle import read_description
         from heedful.runs.fine_tuning import read_start
-        from heedful.tasks.table import find_task
+        from heedful.tasks.loading import find_task
     if recipe is None:
         described, vocabularies = read_description(Path(model))
         refuse_without_tokens(described)
@@ -113,7 +113,7 @@ class Part(NamedTuple):
 def _batch_lines(recipe: "Recipe", vocabularies: "Vocabularies", as_json: bool) -> Iterator[Line]:
     """Yield the first training batch, row by row; sentences that only fill up its shape are left out."""
     from heedful.base.packed import Nested, Packed
-    from heedful.tasks.table import find_task
+    from heedful.tasks.loading import find_task
 
     def rows(packed: Packed | Nested) -> Iterator[list[int]]:
         """Yield the ids of each row; a document is shown as its sentences, end to end."""

@@ -31,10 +31,9 @@ from heedful.metrics.summed_metrics import METRICS, MetricName, Scoring, build_m
 from heedful.runs.progress import recorded_instruments, recorded_metrics
 from heedful.runs.run import CHECKPOINTS
 from heedful.runs.training_run import recipe_of_run, train
-from heedful.tasks.loading import load
+from heedful.tasks.loading import find_task, load
 from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.tasks.table import find_task
 from heedful.training.checkpoints import last_checkpoint, seconds_trained
 from heedful.training.instruments.steps import PER_DECADE
 

@@ -25,7 +25,7 @@ from heedful.lab.study.definition import Study, StudyCell, first_difference
 from heedful.lab.study.page import study_page
 from heedful.lab.study.side_by_side import Task, run_side_by_side
 from heedful.lab.study.summary import results_json, summarise, to_csv
-from heedful.tasks.table import find_task
+from heedful.tasks.loading import find_task
 
 RESULTS: Final = "study.json"
 TABLE: Final = "study.csv"

@@ -17,9 +17,8 @@ from heedful.data.corpora.trees import read_trees, tree_pair
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.runs.training_run import train
-from heedful.tasks.loading import load
+from heedful.tasks.loading import find_task, load
 from heedful.tasks.parse.model import Parser
-from heedful.tasks.table import find_task
 from heedful.tasks.translate.model import Translator
 
 

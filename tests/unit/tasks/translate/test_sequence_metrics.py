@@ -16,7 +16,7 @@ from heedful.data.token_store import TokenStore
 from heedful.metrics.edits import variants_of
 from heedful.models.bundle import Bundle
 from heedful.nn.evaluation_mode import evaluation_mode
-from heedful.tasks.table import task_named
+from heedful.tasks.loading import task_named
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.task import TranslateTask
 
