@@ -132,13 +132,16 @@ def _bleu(model: Any, rows: Rows) -> float:
     return next(float(score.value) for score in model.evaluate(rows).scores() if score.name == "bleu")
 
 
-def reviews(data: Path, seed: int, size: int, test: int) -> tuple[Rows, Rows]:
-    """Return training reviews that the seed draws, and test reviews that are always the same, with their labels."""
+def reviews(data: Path, seed: int, size: int, test: int, column: int = 0) -> tuple[Rows, Rows]:
+    """Return training reviews that the seed draws, and test reviews that are always the same.
+
+    Each has its label, or what else is in a column.
+    """
 
     def read(name: str, drawn_by: int) -> Rows:
         rows = [line.split("\t") for line in read_lines(locate(name, str(data / "imdb")))]
         random.Random(drawn_by).shuffle(rows)
-        return [(row[2], row[0]) for row in rows]
+        return [(row[2], row[column]) for row in rows]
 
     return read("train.tsv.gz", seed)[:size], read("test.tsv.gz", 0)[:test]
 

@@ -22,13 +22,14 @@ works, and records nothing.
 import argparse
 import random
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import torch
 from benchmarks.shared import cells
+from benchmarks.texts.defaults import figures_of, reviews
 from benchmarks.texts.tfidf import ridge_predictions
 from numpy.typing import NDArray
 from PIL import Image
@@ -92,13 +93,8 @@ class Cell(cells.Cell):
 
 def ratings(data: Path, seed: int, size: int, test: int) -> tuple[Rows, Rows]:
     """Return training reviews that the seed draws, and test reviews that are always the same, with their ratings."""
-
-    def read(name: str, drawn_by: int) -> Rows:
-        rows = [line.split("\t") for line in read_lines(locate(name, str(data / "imdb")))]
-        random.Random(drawn_by).shuffle(rows)
-        return [(row[2], float(row[1])) for row in rows]
-
-    return read("train.tsv.gz", seed)[:size], read("test.tsv.gz", 0)[:test]
+    train, tested = ([(text, float(rating)) for text, rating in rows] for rows in reviews(data, seed, size, test, 1))
+    return train, tested
 
 
 # --- similarity of sentences ------------------------------------------------------------------------------------------
@@ -237,11 +233,6 @@ def spearman(one: Sequence[float], other: Sequence[float]) -> float:
 def _ranks(numbers: Sequence[float]) -> NDArray[np.float64]:
     _, inverse, counts = np.unique(np.asarray(numbers), return_inverse=True, return_counts=True)
     return (np.cumsum(counts) - (counts - 1) / 2)[inverse]
-
-
-def figures_of(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float]:
-    """Return the figure of a part."""
-    return cells.mean_over_seeds(f"ratio_{part.removeprefix('texts_')}", [one["ratio"] for one in found])
 
 
 def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:

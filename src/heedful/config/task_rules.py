@@ -60,7 +60,7 @@ def _accept(recipe: Tables) -> None:
 
 @dataclass(frozen=True)
 class TaskRules:
-    """One row of the table of tasks. The other half of a task, which needs torch, is a `tasks.protocol.Task`."""
+    """One row of the table of tasks. The other half of a task, which needs torch, is a `tasks.shared.task.Task`."""
 
     name: str  # the value of the recipe's `task`
     does: str  # "translates": completes "a model that ..."

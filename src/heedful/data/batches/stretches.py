@@ -8,6 +8,7 @@ A store of documents has one row per document in two streams: "text", its tokens
 tokens of each sentence.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -129,7 +130,7 @@ class SentencePieces:
 
 
 @dataclass(frozen=True)
-class Cutting:
+class Cutting(ABC):
     """Cuts documents into inputs."""
 
     markers: ClassVar[int]  # of an input
@@ -155,9 +156,9 @@ class Cutting:
         """Yield pools of documents that are large enough."""
         return iter(documents)
 
+    @abstractmethod
     def cut(self, pieces: SentencePieces, random: np.random.Generator) -> Spans:
         """Return all inputs of a pool."""
-        raise NotImplementedError
 
 
 class SingleStretches(Cutting):
