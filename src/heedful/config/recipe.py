@@ -13,7 +13,7 @@ from pydantic import PrivateAttr, ValidationInfo, model_validator
 from heedful.config.checks import check_recipe
 from heedful.config.task_rules import Tables, TaskRules
 from heedful.config.tasks import find_rules, from_outside
-from heedful.config.tokenizer import AnyTokenizer
+from heedful.config.tokenizer import AnyTokenizer, with_only_target
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,11 @@ class Recipe(Tables):
         return self
 
     def _follow_vocabularies(self) -> None:
-        """Tie only the decoder's matrices of a Transformer with separate vocabularies that does not set `tie`."""
+        """Add the only target vocabulary that a task can have, and tie what vocabularies allow.
+
+        Of a Transformer with separate vocabularies that does not set `tie`, only the decoder's matrices are tied.
+        """
+        self.__dict__["tokenizer"] = with_only_target(self.tokenizer, self.rules.only_target)
         model = self.model
         if model.family == "transformer" and "tie" not in model.model_fields_set and not self.tokenizer.joint:
             self.__dict__["model"] = model.model_copy(update={"tie": "decoder"})

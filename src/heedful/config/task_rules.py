@@ -14,7 +14,7 @@ from heedful.config.model.any import AnyModel
 from heedful.config.model.mixed import PairModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.section import Section
-from heedful.config.tokenizer import AnyTokenizer, ByteBpe
+from heedful.config.tokenizer import AnySide, AnyTokenizer, ByteBpe
 from heedful.config.train.table import Train
 
 Model = TypeVar("Model", bound=Section)
@@ -72,6 +72,7 @@ class TaskRules:
     needs: str  # the roles in words
     vocabularies: tuple[str, ...]  # names of its tokenizers
     more_sides: tuple[str, ...] = ()  # what a row of a batch has besides a text of each vocabulary: patches
+    only_target: AnySide | None = None  # the only vocabulary that its targets can have
     own_tokenizers: bool = True  # whether tokenizers of the caller's program can be used
     network_parts: tuple[str, ...] = ()  # attributes that a network of the caller's program must have
     whole_texts: bool = False  # whether its batches are whole texts, which BPE-dropout can cut anew

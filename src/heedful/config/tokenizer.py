@@ -86,7 +86,10 @@ class BothSides(Section):
     joint: bool = True
     """Whether source and target share one vocabulary."""
     target: AnySide | None = Field(default=None, discriminator="kind", examples=[{"kind": "word", "size": 20000}])
-    """Table of a separate target vocabulary; by default the target has the kind and size of the source."""
+    """Table of a separate target vocabulary; by default the target has the kind and size of the source.
+
+    That of a parser has whole words, which brackets are.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -140,3 +143,17 @@ AnyTokenizer = Annotated[
 def side_of(tokenizer: AnyTokenizer, side: SideName) -> AnySide:
     """Return the table of a side's vocabulary."""
     return tokenizer.target if side == "target" and tokenizer.target is not None else tokenizer
+
+
+def with_only_target(tokenizer: AnyTokenizer, only: AnySide | None) -> AnyTokenizer:
+    """Return the table with the only target vocabulary that its task can have, unless it sets another or a joint one.
+
+    What is added does not count as set: `model_fields_set` stays what it is.
+    """
+    joint = tokenizer.joint and "joint" in tokenizer.model_fields_set
+    separate = not tokenizer.joint and tokenizer.kind == getattr(only, "kind", "")
+    if only is None or tokenizer.target is not None or joint or separate:
+        return tokenizer
+    added = tokenizer.model_copy()
+    added.__dict__.update(joint=False, target=only)
+    return added

@@ -6,7 +6,7 @@ from heedful.config.corpora.containers import SPLITS, Leaves, Trees
 from heedful.config.corpora.roles import Roles
 from heedful.config.decode import LEAST_OF_TREE
 from heedful.config.task_rules import Tables, TaskRules
-from heedful.config.tokenizer import side_of
+from heedful.config.tokenizer import WordsSide, side_of
 from heedful.metrics.rows import LOSS, PERPLEXITY, compared_metrics, score_names, validation_metrics
 from heedful.tasks.parse.metrics import METRICS
 from heedful.tasks.shared.sequences.rules import check_pairs
@@ -59,6 +59,7 @@ PARSE: Final = TaskRules(
     roles=(Roles(("tree",)),),
     needs='a parser learns from trees: give `trees`, a file such as "train.trees"',
     vocabularies=("source", "target"),
+    only_target=WordsSide(kind="word"),
     whole_texts=True,
     network_parts=("encoder", "decoder", "output", "next_token_states"),
     compared_by=compared_metrics(METRICS),

@@ -2,6 +2,7 @@
 
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -9,7 +10,7 @@ from tests.shared.parsers import recipe, write_trees
 from tests.shared.refusals import refuses
 
 from heedful.cli.main import run
-from heedful.config.reading.load import recipe_to_toml
+from heedful.config.reading.load import load_recipe, recipe_to_json, recipe_to_toml
 from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.doctor.examination import examine
 from heedful.runs.dry_run import dry_run
@@ -53,6 +54,30 @@ def test_config_checks_and_shows_the_recipe(folder: Path, capsys: Capture) -> No
     shown = capsys.readouterr().out
     assert 'task = "parse"' in shown
     assert 'leaves = "symbol"' in shown
+
+
+SAID = {"task": "parse", "data": {"train": {"trees": "train.trees"}}}
+
+
+@pytest.mark.parametrize("kind", ["byte_bpe", "word"])
+@pytest.mark.parametrize("model", [{}, {"model": {"family": "recurrent"}}])
+def test_the_target_vocabulary_of_a_parser_is_its_default(kind: str, model: dict[str, Any]) -> None:
+    chosen = load_recipe({**SAID, **model, "tokenizer": {"kind": kind}})
+    written = load_recipe({**SAID, **model, "tokenizer": {"kind": kind, "target": {"kind": "word"}}})
+    assert recipe_to_json(chosen) == recipe_to_json(written)
+    assert "target" not in chosen.tokenizer.model_fields_set
+    assert recipe_to_json(load_recipe(chosen, {"tokenizer.size": 500}))["tokenizer"]["target"]["kind"] == "word"
+    assert load_recipe(SAID).tokenizer.target == written.tokenizer.target
+
+
+def test_a_target_vocabulary_that_a_recipe_sets_stays_as_it_is() -> None:
+    separate = load_recipe({**SAID, "tokenizer": {"kind": "word", "joint": False}})
+    assert separate.tokenizer.target is None
+    sized = load_recipe({**SAID, "tokenizer": {"target": {"kind": "word", "size": 90}}})
+    assert sized.tokenizer.target is not None
+    assert sized.tokenizer.target.size == 90
+    with refuses("the recipe: `tokenizer.target` must be `{ kind = ..."):
+        load_recipe({**SAID, "tokenizer": {"kind": "word", "joint": True}})
 
 
 def test_a_tree_that_is_not_closed_is_refused_with_its_line(folder: Path) -> None:
