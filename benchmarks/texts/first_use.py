@@ -1,0 +1,490 @@
+"""The recipe that names nothing but its files and its family, for every task on small data.
+
+    python -m benchmarks.texts.first_use --data DATA --prepare FILES            writes the small files, with three seeds
+    python -m benchmarks.texts.first_use --files FILES [--parts tags,trees] [--seeds 1,2,3] [--draws 12] [--jobs 12]
+    python -m benchmarks.texts.first_use --files FILES --seeds 1 --draws 0 --minutes      on two quiet cores
+    python -m benchmarks.texts.first_use --files FILES --tiny
+
+DATA holds the folders imdb, tatoeba, cmudict, gum, mnist and wikitext2. A seed draws the training rows, and is that of
+training; validation rows are always the same. `line` is the line to beat that training reports next to validations.
+`tuned` is the best of 12 draws from SPACES, with the training rows of seed 1, by the validation score.
+
+Records first_use.json: `tasks`; `worst_ratio`, the least ratio of a default's mean score to its line (inverse where
+lower scores are better); `worst_ratio_tuned`, the least ratio of the default's score to that of the best draw, both
+with seed 1; `worst_minutes`, of a training on two cores (--minutes). All scores are on validation rows; `details` has
+every one.
+"""
+
+import argparse
+import gzip
+import random
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import mean
+from typing import Any, Final
+
+from benchmarks.shared import cells
+from benchmarks.shared.detailed_results import Detailed, recorded, save
+from benchmarks.structure.cmudict import read_entries
+from benchmarks.structure.tree_columns import rows_of
+from benchmarks.texts.defaults import pairs, reviews
+
+import heedful
+from heedful.base.trees import read_tree
+from heedful.cli.verbs.evaluate import describe_training
+from heedful.config.reading.toml import shown
+from heedful.data.corpora.formats.lines import locate, read_lines
+from heedful.lab.study.side_by_side import Task
+from heedful.metrics.recorded_results import machine
+from heedful.metrics.rows import TEXT_METRICS
+
+NAME: Final = "first_use"
+DEFAULT: Final = "default"
+DRAWS: Final = 12
+MEGABYTE: Final = 1_000_000
+
+Recipe = dict[str, Any]
+Space = Mapping[str, Sequence[Any]]  # the values that each key may have
+
+
+@dataclass(frozen=True)
+class Part:
+    """A task on small data: its recipe, what it is judged by, and the space that draws are made from."""
+
+    recipe: Callable[[int], Recipe]  # with a seed's training rows
+    metric: str
+    space: Space
+    lower: bool = False  # whether lower scores are better
+    line: str = ""  # the metric of the line to beat, where it is another one
+    validated: str = ""  # the metric by which draws choose their best model, where it is another one
+
+
+def _files(name: str, **keys: Any) -> Callable[[int], Recipe]:
+    """Return what makes the [data] of a seed from files: `keys` are those of a corpus, in which {} is its file."""
+
+    def recipe(seed: int) -> Recipe:
+        def corpus(split: str) -> dict[str, Any]:
+            return {key: value.format(split) if isinstance(value, str) else value for key, value in keys.items()}
+
+        return {"data": {"train": corpus(f"{name}-{seed}"), "valid": corpus(f"{name}-valid")}}
+
+    return recipe
+
+
+def _generated(rows: int, valid: int, **keys: Any) -> Callable[[int], Recipe]:
+    """Return what makes the [data] of a seed from a generator."""
+
+    def recipe(seed: int) -> Recipe:
+        lines = f"{rows * (seed - 1) + 1}-{rows * seed}"
+        train = {**keys, "part": "train", "count": rows * seed, "lines": lines}
+        return {"data": {"train": train, "valid": {**keys, "part": "valid", "count": valid}}}
+
+    return recipe
+
+
+def _digits(seed: int) -> Recipe:
+    both = {"idx": "digits-images.gz", "labels": "digits-labels.gz"}
+    lines = f"{300 * (seed - 1) + 1}-{300 * seed}"
+    return {"data": {"train": {**both, "lines": lines}, "valid": {**both, "lines": "901-1900"}}}
+
+
+def _family(make: Callable[[int], Recipe], family: str, **keys: Any) -> Callable[[int], Recipe]:
+    """Return the same recipes with the family of their model."""
+    return lambda seed: {**make(seed), "model": {"family": family}, **keys}
+
+
+_STEPS: Final = (500, 1000, 2000)
+_RATES: Final = (0.0005, 0.001, 0.002, 0.004)
+
+
+def _rates(kind: str = "cosine") -> list[dict[str, Any]]:
+    return [{"kind": kind, "lr": rate, "warmup": 100} for rate in _RATES]
+
+
+def _decays(*values: float) -> list[dict[str, Any]]:
+    return [{"kind": "adamw", "beta2": 0.98, "weight_decay": value} for value in values]
+
+
+_TEXTS: Final[Space] = {
+    "data.lowercase": (True, False),
+    "data.max_length": (512,),
+    "data.batch_tokens": (4096, 8192),
+    "tokenizer": ({"kind": "wordpiece", "size": 8000}, {"kind": "wordpiece", "size": 30000}),
+    "model.encoder": (
+        {"family": "bag", "width": 64, "ngrams": 1}, {"family": "bag", "width": 64, "ngrams": 2},
+        {"family": "recurrent", "width": 128, "dropout": 0.4, "dropout_words": 0.2},
+        {"family": "transformer", "width": 128, "heads": 4, "layers": 2, "inner": 256, "norm": "pre", "dropout": 0.3},
+    ),
+    "model.dropout": (0.1, 0.3, 0.5),
+    "train.steps": (250, 500, 1000),
+    "train.optimizer": _decays(0.0, 0.01, 0.1),
+    "train.schedule": _rates(),
+    "train.clip_norm": (1.0,),
+}  # fmt: skip
+_PAIRS: Final[Space] = {
+    "model.width": (128, 256), "model.heads": (4,), "model.inner": (256, 512), "model.layers": (2, 3, 4),
+    "model.norm": ("pre",), "model.positions": ("sinusoidal", "rope"), "model.dropout": (0.1, 0.2, 0.3, 0.4),
+    "data.batch_tokens": (1024, 2048, 4096),
+    "train.optimizer": _decays(0.0, 0.1, 0.5), "train.schedule": _rates(), "train.clip_norm": (1.0,),
+    "train.label_smoothing": (0.0, 0.1),
+}  # fmt: skip
+_IMAGES: Final[Space] = {
+    "train.optimizer": _decays(0.0, 0.05, 0.3), "train.schedule": _rates(), "train.clip_norm": (1.0,),
+    "train.label_smoothing": (0.0, 0.1),
+    "train.augmentation": ({}, {"shift": 2}, {"shift": 2, "rotation": 10.0}, {"shift": 4}),
+}  # fmt: skip
+_NETWORKS: Final = [  # of images
+    {"family": "convolutional", "width": width, "stages": stages, "depth": depth, "dropout": 0.1}
+    for width in (64, 128) for stages in (2, 3) for depth in (1, 2)
+]  # fmt: skip
+_OF_PATCHES: Final = [  # of images whose patches are attended to
+    {"family": "convolutional", "width": 128, "stages": 3, "depth": depth, "positions": "sinusoidal"}
+    | {"dropout": dropout}
+    for depth in (1, 2) for dropout in (0.1, 0.3)
+]  # fmt: skip
+_STACKS: Final = [
+    {"family": "transformer", "width": width, "heads": 4, "layers": layers, "inner": 2 * width, "norm": "pre"}
+    | {"positions": "rope", "dropout": dropout}
+    for width in (64, 128, 256) for layers in (2, 4) for dropout in (0.1, 0.3)
+]  # fmt: skip
+_RECURRENT: Final = [
+    {"family": "recurrent", "cell": "lstm", "width": width, "layers": layers, "dropout": 0.4, "dropout_words": words}
+    for width in (128, 256) for layers in (1, 2) for words in (0.1, 0.3)
+]  # fmt: skip
+
+PARTS: Final[Mapping[str, Part]] = {
+    "texts": Part(_family(_files("texts", tsv="{}.tsv", text=1, label=2), "classifier"), "accuracy", _TEXTS),
+    "numbers": Part(_family(_files("numbers", tsv="{}.tsv", text=1, number=2), "regressor"), "spearman", _TEXTS),
+    "pairs": Part(
+        _files("pairs", tsv="{}.tsv"), "chrf",
+        {**_PAIRS, "tokenizer.size": (1000, 2000, 4000), "train.steps": _STEPS},
+    ),
+    "phonemes": Part(
+        _files("phonemes", tsv="{}.tsv"), "per", lower=True,
+        space={
+            **_PAIRS, "tokenizer": ({"kind": "char"}, {"kind": "char", "target": {"kind": "word"}}),
+            "train.steps": _STEPS,
+        },
+    ),
+    "tags": Part(
+        _family(_files("tags", conll="{}.conll"), "tagger"), "accuracy",
+        {
+            "data.batch_tokens": (1024, 2048), "data.lowercase": (True, False),
+            "tokenizer": (
+                {"kind": "word"}, {"kind": "wordpiece", "size": 2000}, {"kind": "wordpiece", "size": 8000},
+            ),
+            "model.encoder": (*_RECURRENT, *_STACKS[:8]),
+            "model.letters": (
+                {"family": "convolutional", "width": 128}, {"family": "convolutional", "width": 256, "embedding": 64},
+            ),
+            "model.dropout": (0.1, 0.3, 0.5),
+            "train.steps": _STEPS, "train.optimizer": _decays(0.01, 0.1), "train.schedule": _rates(),
+            "train.clip_norm": (1.0,), "train.label_smoothing": (0.0, 0.1),
+        },
+    ),
+    "trees": Part(
+        lambda seed: {**_files("trees", trees="{}.trees")(seed), "task": "parse"}, "f1",
+        {
+            **_PAIRS, "data.max_length": (320,), "tokenizer": tuple(
+                {"kind": kind, "size": size, "target": {"kind": "word"}}
+                for kind, size in (("bpe", 1000), ("bpe", 3000), ("word", 5000))
+            ),
+            "model.word_positions": (True,), "model.dropout_words": (0.0, 0.1, 0.2), "train.steps": _STEPS,
+        },
+    ),
+    "questions": Part(
+        _family(_generated(170, 300, builtin="reports"), "reader"), "f1",
+        {
+            "data.batch_tokens": (1024, 2048), "data.max_length": (160,),
+            "tokenizer": ({"kind": "wordpiece", "size": 1000}, {"kind": "wordpiece", "size": 4000}),
+            "model.encoder": tuple({**stack, "segments": 3} for stack in _STACKS),
+            "model.mark_matches": (True,), "model.dropout": (0.0, 0.1, 0.3),
+            "train.steps": _STEPS, "train.optimizer": _decays(0.01, 0.1), "train.schedule": _rates(),
+            "train.clip_norm": (1.0,),
+        },
+    ),
+    "digits": Part(
+        _family(_digits, "image_classifier"), "accuracy",
+        {
+            **_IMAGES, "data.batch_tokens": (500, 1000, 2000), "model.encoder": _NETWORKS, "model.dropout": (0.0, 0.3),
+            "train.steps": _STEPS,
+        },
+    ),
+    "captions": Part(
+        _family(_generated(300, 300, builtin="scenes"), "captioner"), "bleu",
+        {
+            **_IMAGES, "data.batch_tokens": (2048, 4096), "data.max_length": (40,), "tokenizer": ({"kind": "word"},),
+            "model.encoder": _OF_PATCHES,
+            "model.decoder": tuple(
+                {
+                    "family": "transformer", "width": 128, "heads": 4, "layers": 2, "inner": 256, "norm": "pre",
+                    "dropout": dropout, "dropout_words": words,
+                }
+                for dropout in (0.1, 0.3) for words in (0.0, 0.3)
+            ),
+            "train.steps": _STEPS,
+        },
+    ),
+    "image_questions": Part(
+        _family(_generated(75, 150, builtin="scenes", questions=4), "image_answerer"), "accuracy",
+        {
+            **_IMAGES, "data.batch_tokens": (2048, 4096), "data.max_length": (24,), "tokenizer": ({"kind": "word"},),
+            "model.encoder": _OF_PATCHES, "model.join": ("parallel", "alternating"),
+            "model.question": tuple(
+                {
+                    "family": "transformer", "width": 128, "heads": 4, "layers": layers, "inner": 256, "norm": "pre",
+                    "dropout": dropout,
+                }
+                for layers in (1, 2) for dropout in (0.1, 0.3)
+            ),
+            "train.steps": _STEPS,
+        },
+    ),
+    "language": Part(
+        _family(_files("language", text="{}.txt"), "language"), "word_perplexity", lower=True,
+        line="perplexity", validated="perplexity",
+        space={
+            "data.batch_tokens": (2048, 4096), "data.max_length": (128, 256),
+            "data.borders": ("closed", "open"),
+            "tokenizer": tuple({"kind": "byte_bpe", "size": size} for size in (2000, 4000, 8000)),
+            "model.decoder": (
+                *(
+                    {
+                        "family": "transformer", "width": width, "heads": 4, "layers": layers, "inner": 4 * width,
+                        "positions": "rope", "dropout": dropout, "dropout_attention": 0.1, "dropout_words": words,
+                    }
+                    for width in (128, 256) for layers in (3, 4) for dropout in (0.2, 0.35, 0.5) for words in (0.0, 0.1)
+                ),
+                *(
+                    {"family": "recurrent", "width": width, "layers": 2, "dropout": dropout}
+                    for width in (256, 400) for dropout in (0.3, 0.5, 0.6)
+                ),
+            ),
+            "train.steps": (600, 1200, 2400), "train.optimizer": _decays(0.01, 0.1, 0.3), "train.schedule": _rates(),
+            "train.clip_norm": (1.0,),
+        },
+    ),
+    "masks": Part(
+        _family(_files("language", text="{}.txt"), "bert"), "accuracy",
+        {
+            "data.batch_tokens": (2048, 4096, 8192), "data.max_length": (128,), "data.lowercase": (True,),
+            "tokenizer": ({"kind": "wordpiece", "size": 4000},),
+            "model.width": (128, 256), "model.heads": (4,), "model.layers": (2, 4), "model.inner": (512, 1024),
+            "model.norm": ("pre", "post"), "model.dropout": (0.0, 0.1, 0.2), "model.next_sentence": (True, False),
+            "train.steps": (2000, 4000), "train.optimizer": _decays(0.01, 0.1), "train.schedule": _rates("linear"),
+            "train.clip_norm": (1.0,),
+        },
+    ),
+}  # fmt: skip
+
+
+def draw(part: str, number: int) -> Recipe:
+    """Return the settings of a draw: a value for each key of the part's space."""
+    chooser = random.Random(f"{part} {number}")
+    drawn = {key: chooser.choice(values) for key, values in PARTS[part].space.items()}
+    metric = PARTS[part].validated or PARTS[part].metric
+    return {**drawn, "train.validation.metric": metric, "train.validation.every": drawn["train.steps"] // 10}
+
+
+# --- cells ------------------------------------------------------------------------------------------------------------
+
+
+class Cell(cells.Cell):
+    """The default recipe of a part or a draw, with a seed."""
+
+    program = f"texts.{NAME}"
+    passed = ("files", "recipe", "minutes")
+
+    @property
+    def folder(self) -> Path:
+        return super().folder / f"{self.options.recipe}{'-minutes' if self.options.minutes else ''}"
+
+    def task(self) -> Task:
+        made = super().task()
+        command = [word for word in made.command if word not in ("--minutes", "False", "True")]
+        given = [*command, "--minutes"] if self.options.minutes else command
+        return replace(made, name=f"{self.part}, seed {self.seed}, {self.options.recipe}", command=given)
+
+    def measure(self) -> dict[str, Any]:
+        """Train it, and score its best model on the validation rows."""
+        part, chosen = PARTS[self.part], self.options.recipe
+        settings = {} if chosen == DEFAULT else draw(self.part, int(chosen.removeprefix("draw")))
+        table = part.recipe(self.seed)
+        settings |= {"train.seed": self.seed, "data.folder": str(self.options.files.absolute())}
+        if self.options.minutes or self.options.tiny:
+            settings["train.device"] = "cpu"
+        if self.options.tiny:
+            settings |= {"train.steps": 3, "train.precision": "float32"}
+            settings.pop("train.epochs", None)
+        given = [f"{key}={shown(value)}" for key, value in settings.items()] + self.options.set
+        run = heedful.train(table, self.folder / "run", given, quiet=True)
+        metrics = [part.metric] if part.metric in TEXT_METRICS else None
+        evaluated = heedful.evaluate(run.model, split="valid", metrics=metrics)
+        (found,) = evaluated.values()
+        scores = {score.name: float(score.value) for score in found.scores()}
+        metric = part.line or part.metric
+        line = [entry[f"baseline_{metric}"] for entry in run.validations if f"baseline_{metric}" in entry]
+        own = [entry[metric] for entry in run.validations if metric in entry]
+        best = (min if part.lower else max)(own, default=None)
+        known = {
+            "score": scores[part.metric],
+            "scores": scores,
+            "validated": best,
+            "line": line[-1] if line else None,
+            "followed": [] if run.recipe.followed is None else list(run.recipe.followed.keys),
+            **describe_training(self.folder / "run"),
+            "validations": run.validations,
+            "machine": machine(),
+        }
+        if not self.options.keep:
+            shutil.rmtree(self.folder / "run")
+        return known
+
+
+def better(part: Part, one: float, other: float) -> float:
+    """Return by how much one score is better than another, as a ratio; above 1 it is better."""
+    return other / max(one, 1e-9) if part.lower else one / max(other, 1e-9)
+
+
+def summarise(
+    options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int], failed: dict[str, str]
+) -> dict[str, float]:
+    """Return the figures of all parts that are known, and record them."""
+    before = Detailed() if options.tiny else recorded(NAME, options.results)
+    details = dict(before.details)
+    for part in parts:
+        details[part] = {**details.get(part, {}), **_known(part, options, seeds)}
+    figures: dict[str, float] = {"tasks": len(details)}
+    for figure, worst in (("ratio", min), ("ratio_tuned", min), ("minutes", max)):
+        values = {part: found[figure] for part, found in details.items() if found.get(figure) is not None}
+        figures |= {f"{figure}_{part}": round(value, 4) for part, value in values.items()}
+        if values:
+            figures[f"worst_{figure}"] = round(worst(values.values()), 4)
+    if not options.tiny:
+        save(NAME, Detailed(figures, details, dict(failed)), options.results, seeds)
+    return figures
+
+
+def _known(name: str, options: argparse.Namespace, seeds: Sequence[int]) -> dict[str, Any]:
+    part, known = PARTS[name], dict[str, Any]()
+    if options.minutes:
+        timed = Cell(name, seeds[0], by_recipe(options, DEFAULT)).found()
+        return {} if timed is None else {"minutes": timed["minutes"], "minutes_machine": timed["machine"]}
+    by_default = [Cell(name, seed, by_recipe(options, DEFAULT)).found() for seed in seeds]
+    found = [one for one in by_default if one is not None]
+    if found:
+        known["default"] = found
+        if all(one["line"] is not None for one in found):
+            known["ratio"] = better(part, mean(one["validated"] for one in found), mean(one["line"] for one in found))
+    drawn = {
+        variant: one
+        for variant in draws(options)
+        if (one := Cell(name, seeds[0], by_recipe(options, variant)).found()) is not None
+    }
+    if drawn:
+        best = (min if part.lower else max)(drawn, key=lambda variant: drawn[variant]["score"])
+        known["tuned"] = {variant: one["score"] for variant, one in drawn.items()}
+        known["best"] = {"name": best, "settings": draw(name, int(best.removeprefix("draw")))}
+        if by_default[0] is not None:
+            known["ratio_tuned"] = better(part, by_default[0]["score"], drawn[best]["score"])
+    return known
+
+
+def draws(options: argparse.Namespace) -> list[str]:
+    """Return the names of the draws."""
+    return [f"draw{number}" for number in range(1, options.draws + 1)]
+
+
+def by_recipe(options: argparse.Namespace, recipe: str) -> argparse.Namespace:
+    """Return the options with another recipe."""
+    return argparse.Namespace(**{**vars(options), "recipe": recipe})
+
+
+def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
+    """Measure every cell that is not known yet; return an exit code."""
+    asked = [
+        Cell(part, seed, by_recipe(options, DEFAULT)) for seed in seeds for part in parts if not options.only_draws
+    ]
+    asked += [Cell(part, seeds[0], by_recipe(options, name)) for name in draws(options) for part in parts]
+    failed: dict[str, str] = {}
+    cells.measure_cells(asked, options, failed, lambda: summarise(options, parts, seeds, failed))
+    return cells.show(summarise(options, parts, seeds, failed), failed)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+def prepare(data: Path, out: Path, seeds: Sequence[int]) -> None:
+    """Write the small files of all parts."""
+    out.mkdir(parents=True, exist_ok=True)
+
+    def write(name: str, lines: Iterator[str] | Sequence[str]) -> None:
+        (out / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+    def drawn(rows: Sequence[str], seed: int, count: int) -> list[str]:
+        return random.Random(seed).sample(rows, count)
+
+    entries = [*read_entries(read_lines(locate("cmudict.dict", str(data / "cmudict"))), "cmudict.dict")]
+    words = [f"{word}\t{phonemes}" for word, phonemes in dict(entries).items() if word.isalpha()]
+    random.Random(0).shuffle(words)
+    trees = {
+        split: [line for line in read_lines(locate(f"{split}.trees.gz", str(data / "gum"))) if line.strip()]
+        for split in ("train", "dev")
+    }
+    running = {
+        split: "\n".join(read_lines(locate(f"wiki.{split}.tokens.gz", str(data / "wikitext2"))))
+        for split in ("train", "valid")
+    }
+    for seed in seeds:
+        for name, column, count in (("texts", 0, 500), ("numbers", 1, 2000)):
+            train, test = reviews(data, seed, count, 1000, column)
+            write(f"{name}-{seed}.tsv", ["\t".join(row) for row in train])
+            write(f"{name}-valid.tsv", ["\t".join(row) for row in test])
+        train, valid, _ = pairs(data, seed, 3000, 500)
+        write(f"pairs-{seed}.tsv", ["\t".join(row) for row in train])
+        write("pairs-valid.tsv", ["\t".join(row) for row in valid])
+        write(f"phonemes-{seed}.tsv", drawn(words[1000:], seed, 3000))
+        write(f"trees-{seed}.trees", drawn(trees["train"], seed, 800))
+        write(f"tags-{seed}.conll", _columns(drawn(trees["train"], seed, 600)))
+        start = running["train"].index("\n", 3 * MEGABYTE * (seed - 1)) + 1
+        write(f"language-{seed}.txt", running["train"][start : start + MEGABYTE].split("\n"))
+    write("phonemes-valid.tsv", words[:1000])
+    write("trees-valid.trees", drawn(trees["dev"], 0, 300))
+    write("tags-valid.conll", _columns(drawn(trees["dev"], 0, 400)))
+    write("language-valid.txt", running["valid"][: MEGABYTE // 4].split("\n"))
+    for name, kept, header in (("images-idx3", 1900 * 784, 16), ("labels-idx1", 1900, 8)):
+        packed = data / "mnist" / f"train-{name}-ubyte.gz"
+        content = bytearray(gzip.decompress(packed.read_bytes())[: header + kept])
+        content[4:8] = (1900).to_bytes(4, "big")
+        (out / f"digits-{name.split('-')[0]}.gz").write_bytes(gzip.compress(bytes(content)))
+
+
+def _columns(trees: Sequence[str]) -> Iterator[str]:
+    for number, tree in enumerate(trees, start=1):
+        for word, tag, _ in rows_of(read_tree(tree, f"tree {number}")):
+            yield f"{word}\t{tag}"
+        yield ""
+
+
+if __name__ == "__main__":
+    parser = cells.make_parser(__doc__, NAME, tuple(PARTS))
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="with --prepare: the folder of the whole sets")
+    parser.add_argument("--prepare", type=Path, metavar="FOLDER", help="write the small files into this folder")
+    parser.add_argument("--files", type=Path, metavar="FOLDER", help="the folder that --prepare wrote")
+    parser.add_argument("--draws", type=int, default=DRAWS, help="settings drawn from the search space of each part")
+    parser.add_argument("--only-draws", action="store_true", help="leave the defaults out")
+    parser.add_argument("--minutes", action="store_true", help="train on a CPU, and record how long that takes")
+    parser.add_argument("--recipe", default=DEFAULT, help="with --cell: the default recipe, or a draw such as draw3")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of runs")
+
+    def check(options: argparse.Namespace, parts: Sequence[str]) -> str | None:
+        if options.prepare:
+            if options.data is None:
+                return "--prepare needs --data"
+            prepare(options.data, options.prepare, [int(seed) for seed in options.seeds.split(",")])
+            parser.exit()
+        return None if options.files else "--files is missing"
+
+    cells.run_program(parser, tuple(PARTS), Cell, run, check)
