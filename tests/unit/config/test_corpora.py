@@ -67,7 +67,7 @@ def test_options_are_what_decides_the_rows(corpus: Corpus, files: tuple[str, ...
 
 def test_a_key_added_later_enters_the_options_only_where_it_says_something() -> None:
     class Quoted(Trees):
-        later_keys = ("quote",)
+        later_keys = (*Trees.later_keys, "quote")
 
         quote: str = ""
 
@@ -112,8 +112,6 @@ def test_a_key_of_other_rows_is_refused() -> None:
         Csv(csv="a", image=1, caption=2, label=3)
     with pytest.raises(ValidationError, match="`variants` does not apply to texts: leave it out"):
         Csv(csv="a", text=1, variants=True)
-    with pytest.raises(ValidationError, match="`part` does not apply to pairs: leave it out"):
-        Tsv(tsv="a", part="0/10")
     with pytest.raises(ValidationError, match="`questions` does not apply to questions about texts: leave it out"):
         Builtin(builtin="reports", questions=2)
 

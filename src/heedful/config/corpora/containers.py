@@ -29,13 +29,13 @@ Leaves = Literal["symbol", "tag", "word"]
 Place = TypeVar("Place")
 
 
-class AlignedFiles(Corpus):
+class AlignedFiles(Subsets):
     """Two files aligned by line: plain, .gz, .xz, or a member of a .zip ("corpus.zip:train.en")."""
 
     frozen = "Text"
     row_kinds = (PAIRS,)
     file_keys = ("source", "target", "references")
-    later_keys = ("variants",)
+    later_keys = ("variants", "part", "sample")
 
     variants: bool = False
     """Whether targets of one source are variants: each is an example in training, and a reference in evaluation."""
@@ -106,13 +106,16 @@ class Tabular(Subsets, Generic[Place]):
     def keys_of(cls, kind: RowKind) -> tuple[str, ...]:
         """Return the keys that apply to a corpus with rows of this kind."""
         own = [key for key in cls.model_fields if key not in (*Tabular.model_fields, *cls.file_keys)]
-        chosen = ("variants",) if kind is PAIRS else ("part", "sample")
-        return (*Corpus.model_fields, *chosen, *cls.file_keys, *kind.roles, *own)
+        variants = ("variants",) if kind is PAIRS else ()
+        return (*Subsets.model_fields, *variants, *cls.file_keys, *kind.roles, *own)
 
     @property
     def places(self) -> dict[str, Place]:
         """Column or field of each role that the rows have."""
         return {role: getattr(self, role) for role in self.row_kind.roles if getattr(self, role) is not None}
+
+    def _added_later(self) -> tuple[str, ...]:
+        return (*self.later_keys, "part", "sample") if self.row_kind is PAIRS else self.later_keys
 
 
 class _Table(Tabular[Column]):
@@ -141,10 +144,9 @@ class Tsv(_Table):
     tsv: str = Field(examples=["pairs.tsv.gz"])
     """File of tab-separated columns."""
 
-    def options(self) -> dict[str, object]:
-        """Return the options; `header` was added later to pairs and texts, which were first."""
-        later = not self.header and self.row_kind in (PAIRS, TEXTS)
-        return {key: value for key, value in super().options().items() if key != "header" or not later}
+    def _added_later(self) -> tuple[str, ...]:
+        later = super()._added_later()
+        return (*later, "header") if self.row_kind in (PAIRS, TEXTS) else later
 
 
 class Csv(_Table):
@@ -210,12 +212,13 @@ class PlainText(Subsets):
     """How sentences are found: split at punctuation, or one per line."""
 
 
-class Trees(Corpus):
+class Trees(Subsets):
     """Bracketed trees, as treebanks have them: a parser reads their words, and writes their brackets."""
 
     frozen = "Tree"
     row_kinds = (TREES,)
     file_keys = ("trees",)
+    later_keys: ClassVar[tuple[str, ...]] = ("part", "sample")
 
     trees: str = Field(examples=["train.trees"])
     """File with one bracketed tree per line; traces and function tags (the -SBJ of NP-SBJ) are removed."""

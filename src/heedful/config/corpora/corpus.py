@@ -99,7 +99,8 @@ class Corpus(Section):
     @model_serializer(mode="wrap")
     def _only_keys_that_apply(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values = serialize(self)
-        unset = [role for role in self.row_kind.later if getattr(self, role, None) is None]
+        unset = {role for role in self.row_kind.later if getattr(self, role, None) is None}
+        unset |= self._unset_later() - {"variants", "header"}  # these two are in bundles from their first day on
         return {key: values[key] for key in self.keys if key in values and key not in unset}
 
     def files(self) -> tuple[str, ...]:
@@ -127,8 +128,16 @@ class Corpus(Section):
 
         A key that was added later is included only where it differs from its default, so that old caches stay valid.
         """
-        unset = {key for key in self.later_keys if getattr(self, key) == type(self).model_fields[key].default}
-        return with_first_names(self.model_dump(exclude={"name", "weight", *self.file_keys, *self.folder_keys, *unset}))
+        left_out = {"name", "weight", *self.file_keys, *self.folder_keys, *self._unset_later()}
+        return with_first_names(self.model_dump(exclude=left_out))
+
+    def _unset_later(self) -> set[str]:
+        """Return the keys that were added later and have their default."""
+        return {key for key in self._added_later() if getattr(self, key) == type(self).model_fields[key].default}
+
+    def _added_later(self) -> tuple[str, ...]:
+        """Return `later_keys`, and those that were added later to this kind of rows alone."""
+        return self.later_keys
 
     def _untitled(self) -> str:
         return " + ".join(self.files())
@@ -147,9 +156,18 @@ class Subsets(Corpus):
     """
 
     part: Part = Field(default="", examples=["1-9/10"])
-    """Subset of the rows by the hash of their text or image: "0/10" is the first of ten parts, "1-9/10" the others."""
+    """Subset of the rows: "0/10" is the first of ten parts, "1-9/10" the others.
+
+    The hash of a row's text, source, sentence or image decides its part. So equal rows, translations of one source,
+    questions about one text, and captions of one image or questions about it are in the same part.
+    """
     sample: PositiveInt | None = Field(default=None, examples=[10000])
-    """Number of texts or images to keep, those with the smallest hashes; by default all."""
+    """Number of rows to keep, or of images with their captions or questions: the smallest hashes; by default all."""
+
+    @property
+    def chosen(self) -> bool:
+        """Whether the rows are chosen by their hash."""
+        return bool(self.part) or self.sample is not None
 
     @property
     def part_range(self) -> tuple[int, int, int]:

@@ -68,9 +68,9 @@ def select_lines(rows: Iterator[Row], corpus: AnyCorpus) -> Iterator[Row]:
     raise UserError(f'{corpus.title} has {counted(number, "line")}, but `lines` is "{corpus.lines}": lower its end.')
 
 
-# --- parts and samples: texts are chosen by the sha256 of what they say -----------------------------------------------
+# --- parts and samples: rows are chosen by the sha256 of what they say ------------------------------------------------
 #
-# Neither the order of a file nor what else it holds decides where a text goes: parts of a corpus never share one.
+# Neither the order of a file nor what else it holds decides where a row goes: parts of a corpus never share one.
 
 
 def choose(rows: Iterable[Row], corpus: Subsets, key: Callable[[Row], str], noun: str = "text") -> Iterator[Row]:
@@ -78,7 +78,7 @@ def choose(rows: Iterable[Row], corpus: Subsets, key: Callable[[Row], str], noun
 
     `key` returns a row's content; `noun` is what a row is called in messages.
     """
-    if not corpus.part and corpus.sample is None:
+    if not corpus.chosen:
         yield from rows
         return
     # A JSON file can hold half of a surrogate pair, which UTF-8 cannot: any bytes are good enough for a hash.

@@ -2,14 +2,16 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from itertools import zip_longest
+from operator import itemgetter
 from typing import Final
 
 from heedful.base.errors import UserError, counted
 from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Builtin, Csv, Jsonl, Trees, Tsv
+from heedful.config.corpora.corpus import Subsets
 from heedful.config.corpora.roles import PAIRS
 from heedful.data.builtin.dates import date_pairs
 from heedful.data.builtin.english_spanish import sentence_pairs
-from heedful.data.corpora.files import files_of, select_lines
+from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import TextFile, check_exists, read_lines
 from heedful.data.corpora.formats.rows import read_columns, read_rows
 from heedful.data.corpora.trees import all_trees, tree_pair
@@ -26,6 +28,11 @@ AS_IT_STANDS: Final = TextForm()
 def read_pairs(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS) -> Iterator[Pair]:
     """Yield the (source, target) pairs of a corpus in order, blank ones included."""
     pairs = select_lines(_all_pairs(corpus, folder), corpus)
+    if isinstance(corpus, Subsets):
+        if corpus.sample is not None:
+            pairs = (pair for pair in pairs if pair[0].strip())  # blank sources do not count towards the sample
+        # By the source alone: variants stay together, and further references are those of the same rows.
+        pairs = choose(pairs, corpus, itemgetter(0), "pair")
     if form == AS_IT_STANDS:
         return pairs
     return ((form.of_line(source), form.of_line(target)) for source, target in pairs)

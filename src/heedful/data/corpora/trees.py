@@ -6,7 +6,7 @@ from typing import Final
 from heedful.base.errors import UserError, counted
 from heedful.base.trees import Leaf, Tree, clean, linearize, read_tree
 from heedful.config.corpora.containers import Leaves, Trees
-from heedful.data.corpora.files import files_of, select_lines
+from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
 
 WORD: Final = "w"  # each word in a target, where leaves are symbols
@@ -19,7 +19,10 @@ _WRITTEN: Final[Mapping[Leaves, Callable[[Leaf], str]]] = {
 
 def read_trees(corpus: Trees, folder: str = "") -> Iterator[Tree | None]:
     """Yield the tree of each line of the corpus: see `all_trees`."""
-    return select_lines(all_trees(corpus, folder), corpus)
+    trees = select_lines(all_trees(corpus, folder), corpus)
+    if corpus.sample is not None:
+        trees = (tree for tree in trees if tree is not None)  # blank lines do not count towards the sample
+    return choose(trees, corpus, lambda tree: "" if tree is None else " ".join(tree.words), "tree")
 
 
 def all_trees(corpus: Trees, folder: str = "") -> Iterator[Tree | None]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
 from heedful.config.corpora.containers import AnyCorpus, Builtin, PlainText
+from heedful.config.corpora.corpus import Subsets
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
@@ -115,8 +116,9 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
     form, header = TextForm.of(data), int(corpus.has_header)
     first = int(corpus.lines.partition("-")[0] or 1) + header
     if corpus.roles & {"target", "tree"}:
+        numbered = not (isinstance(corpus, Subsets) and corpus.chosen)  # pairs do not know their lines
         pairs = enumerate(read_pairs(corpus, data.folder, form), first)
-        return (Row(source, target, line) for line, (source, target) in pairs)
+        return (Row(source, target, line if numbered else 0) for line, (source, target) in pairs)
     if isinstance(corpus, PlainText):
         return _lines(corpus, data, form, first)
     if "question" in corpus.roles:
@@ -165,7 +167,7 @@ def cells_of(row: Row) -> list[str]:
 
 def _lines(corpus: PlainText, data: Data, form: TextForm, first: int) -> Iterator[Row]:
     """Yield the lines of running text; of a part or a sample, which consists of whole documents, the sentences."""
-    if corpus.part or corpus.sample is not None:
+    if corpus.chosen:
         documents = read_documents(corpus, data.folder, form)
         return (Row(sentence, "", 0) for document in documents for sentence in document)
     lines = select_lines(read_lines(files_of(corpus, data.folder)[0]), corpus)
