@@ -123,6 +123,14 @@ def read_lines(file: TextFile | str | Path) -> Iterator[str]:
         yield from decode_lines(_undamaged(stream, file), file.name)
 
 
+def read_start(file: TextFile, size: int) -> tuple[bytes, bool]:
+    """Return the first bytes of a file, unpacked, and whether there are more."""
+    with ExitStack() as stack, _opening(file):
+        _check_kind(file)
+        start = _open(file, stack).read(size + 1)
+    return start[:size], len(start) > size
+
+
 def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
     """Yield the lines of a binary stream as text, each as soon as it is there; `name` is for messages."""
     before = 0  # bytes of earlier lines
