@@ -9,7 +9,7 @@ import re
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, TextIO
@@ -85,29 +85,47 @@ def user_faults(path: Path, faults: Mapping[int, str] = READING_FAULTS) -> Itera
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """Write a whole file: to a temporary file next to it, synced, then renamed over the old one.
+    """Write a whole file: see `writing`."""
+    with writing(path) as write:
+        write(data)
 
-    A symbolic link stays a link: the file that it points to is replaced. The permissions of an existing file are kept;
-    a device or a pipe is never replaced, the data is written to it.
+
+@contextmanager
+def writing(path: Path) -> Iterator[Callable[[bytes], None]]:
+    """Give a function that adds to a file: a temporary one next to it, synced and renamed at the end of the block.
+
+    If the block fails, the old file stays. A symbolic link stays a link: the file that it points to is replaced. The
+    permissions of an existing file are kept; a device or a pipe is never replaced, the data is written to it.
     """
+
+    def added(data: bytes) -> None:
+        with machine_faults(path):
+            file.write(data)
+
     with machine_faults(path), user_faults(path, WRITING_FAULTS):
         path.parent.mkdir(parents=True, exist_ok=True)
         before = _status(path)
-        if before is not None and not _is_replaceable(path, before):
-            with path.open("ab") as device:  # not "wb": standard output may be a file that others write to as well
-                device.write(data)
-            return
+        replaced = before is None or _is_replaceable(path, before)
         target = path.resolve() if path.is_symlink() else path
         staged = _temporary_path(target)
-        try:
-            _write_synced(staged, data)
-            if before is not None and staged.stat().st_mode != before.st_mode:  # not all file systems can change it
-                staged.chmod(stat.S_IMODE(before.st_mode))
-            staged.replace(target)
-        except BaseException:
+        file = staged.open("xb") if replaced else path.open("ab")  # not "wb": others may write to standard output too
+    try:
+        with file:
+            yield added
+            with machine_faults(path):
+                file.flush()
+                if replaced:
+                    os.fsync(file.fileno())
+        if replaced:
+            with machine_faults(path), user_faults(path, WRITING_FAULTS):
+                if before is not None and staged.stat().st_mode != before.st_mode:  # not all file systems can change it
+                    staged.chmod(stat.S_IMODE(before.st_mode))
+                staged.replace(target)
+                _sync(target.parent)
+    except BaseException:
+        if replaced:
             staged.unlink(missing_ok=True)
-            raise
-        _sync(target.parent)
+        raise
 
 
 def output_folder(path: str | Path, option: str = "--out") -> Path:
@@ -313,13 +331,6 @@ def _exchange(path: Path, staged: Path) -> None:
     _sync(path.parent)
     if old:
         shutil.rmtree(old, ignore_errors=True)  # the new one is in place: leftovers are not a failure
-
-
-def _write_synced(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _sync(path: Path) -> None:

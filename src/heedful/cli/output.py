@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from heedful.base.errors import UserError
-from heedful.base.files import write_bytes
+from heedful.base.files import writing
 from heedful.cli import messages
 from heedful.cli.input import InputLines, count_inputs
 
@@ -23,13 +23,12 @@ Progress = AbstractContextManager[Callable[[int], None]]  # gives a function tha
 
 @contextmanager
 def line_writer(output: Path | None = None) -> Iterator[Callable[[Line], None]]:
-    """Give a function that writes a line: to standard output at once, or to a file when all lines are there."""
+    """Give a function that writes a line: to standard output at once, or to a file that is there when all lines are."""
     if output is None or output == _STANDARD_OUTPUT:
         yield lambda line: write_part(f"{_text_of(line)}\n")
         return
-    kept: list[str] = []
-    yield lambda line: kept.append(f"{_text_of(line)}\n")
-    write_bytes(output, "".join(kept).encode())
+    with writing(output) as write:
+        yield lambda line: write(f"{_text_of(line)}\n".encode())
 
 
 def _text_of(line: Line) -> str:

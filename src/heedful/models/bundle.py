@@ -23,9 +23,12 @@ from torch import nn
 from heedful.base.errors import UserError, by_caller
 from heedful.base.files import read_bytes, read_json, write_bytes, write_json
 from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
-from heedful.config.reading.load import recipe_from_json, recipe_to_json
+from heedful.config.reading.bundle_config import CONFIG as CONFIG
+from heedful.config.reading.bundle_config import FORMAT, read_config
+from heedful.config.reading.bundle_config import read_recipe as read_recipe
+from heedful.config.reading.load import recipe_to_json
 from heedful.config.recipe import Recipe
-from heedful.config.task_rules import Better, TaskRules
+from heedful.config.task_rules import TaskRules
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import EncoderDecoder
@@ -33,8 +36,6 @@ from heedful.models.own_parts import build_own_or_usual, handed_over
 from heedful.models.weights import config_of, refuse_larger_model, state_config, weights_from_bytes, weights_to_bytes
 from heedful.version import __version__
 
-FORMAT: Final = 1
-CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "README.md"
 
@@ -163,21 +164,15 @@ def build_network_of(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -
 
 def own_network_of(folder: Path) -> str | None:
     """Return the name of the caller's function that built a bundle's network; None for a network of Heedful."""
-    name = _config(folder).get("network")
+    name = read_config(folder).get("network")
     if not isinstance(name, str | None):
         raise UserError(f"{folder / CONFIG}: `network` must be a name: restore it from a copy of the model.")
     return name
 
 
-def read_recipe(folder: Path, rules: TaskRules | None = None) -> Recipe:
-    """Read a bundle's recipe."""
-    config = _config(folder)
-    return recipe_from_json(config["recipe"], str(folder / CONFIG), rules, _metrics(config, folder))
-
-
 def read_description(folder: Path, rules: TaskRules | None = None) -> tuple[Recipe, Vocabularies]:
     """Read a bundle's recipe and vocabularies without its weights."""
-    config, recipe = _config(folder), read_recipe(folder, rules)
+    config, recipe = read_config(folder), read_recipe(folder, rules)
     labels, scale = _labels(config, recipe, folder), _scale(config, recipe, folder)
     given = handed_over().tokenizers(recipe.rules)
     vocabularies = Vocabularies.read(folder, recipe.rules.vocabularies, recipe.tokenizer.joint, labels, given, scale)
@@ -189,35 +184,6 @@ def read_description(folder: Path, rules: TaskRules | None = None) -> tuple[Reci
                 f"{CONFIG}): restore it from a copy of the model."
             )
     return recipe, vocabularies
-
-
-def _config(folder: Path) -> dict[str, Any]:
-    """Read the config of a bundle, and check that it is one of this format."""
-    if not (folder / CONFIG).exists():
-        what = "holds no config.json" if folder.is_dir() else "is not a folder"
-        raise UserError(f"{folder} {what}: a model is a folder that `heedful train` wrote.")
-    config = read_json(folder / CONFIG)
-    if not isinstance(config, dict) or "recipe" not in config:
-        foreign = isinstance(config, dict) and "model_type" in config
-        way_out = " A model of `transformers` becomes one by `heedful import`." if foreign else ""
-        raise UserError(f"{folder / CONFIG} is not a Heedful model's config: `recipe` is missing.{way_out}")
-    if config.get("format") != FORMAT:
-        raise UserError(
-            f"{folder / CONFIG} has format {config.get('format')}, but this Heedful ({__version__}) reads "
-            f"format {FORMAT}: install the version that wrote it ({config.get('heedful', 'unknown')})."
-        )
-    return config
-
-
-def _metrics(config: Mapping[str, object], folder: Path) -> dict[str, Better]:
-    """Return the metrics of the program that trained the model: whether higher or lower values are better."""
-    metrics = config.get("metrics", {})
-    if not isinstance(metrics, dict) or not all(better in ("higher", "lower") for better in metrics.values()):
-        raise UserError(
-            f'{folder / CONFIG}: `metrics` must say "higher" or "lower" for each name: restore it from a copy of the '
-            "model."
-        )
-    return metrics
 
 
 def _labels(config: Mapping[str, object], recipe: Recipe, folder: Path) -> tuple[str, ...]:

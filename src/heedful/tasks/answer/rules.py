@@ -45,6 +45,7 @@ ANSWER: Final = TaskRules(
     roles=(Roles(("question", "text", "answer"), optional=("start",)),),
     needs="a reader learns from questions about texts: give `question`, `text` and `answer`, or `squad`",
     vocabularies=("text",),
+    inputs=("question", "text"),
     own_tokenizers=False,  # answers need the positions of pieces in the text
     compared_by=compared_metrics(METRICS),
     scores=score_names(METRICS),

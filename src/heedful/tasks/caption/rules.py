@@ -48,6 +48,7 @@ CAPTION: Final = TaskRules(
     needs="a captioner learns from images with captions: give a table with `image` and `caption`, or "
     '`builtin = "scenes"`',
     vocabularies=("text",),
+    inputs=("image",),
     more_sides=("patches",),
     own_tokenizers=False,
     compared_by=("bleu", "chrf", "ter", "exact_match", "edit_distance", "per", "wer"),

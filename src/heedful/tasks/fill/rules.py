@@ -47,6 +47,7 @@ FILL: Final = TaskRules(
     roles=(Roles(("text",), besides=("second", "label", "number")),),
     needs="a masked language model learns from texts: give `text`",
     vocabularies=("text",),
+    inputs=("text",),
     network_parts=("encoder", "head", "masked", "follows"),
     own_tokenizers=False,  # around a mask, pieces are joined as the kind of tokenizer does it
     own_keys=("train.masking",),

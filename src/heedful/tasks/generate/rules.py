@@ -47,6 +47,7 @@ GENERATE: Final = TaskRules(
     roles=(Roles(("text",), besides=("second", "label", "number")),),
     needs="a language model learns from texts: give `text`",
     vocabularies=("text",),
+    inputs=("text",),
     running=True,
     scored="texts",
     compared_by=("bits_per_byte", "word_perplexity"),

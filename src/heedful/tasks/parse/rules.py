@@ -60,6 +60,7 @@ PARSE: Final = TaskRules(
     needs='a parser learns from trees: give `trees`, a file such as "train.trees"',
     vocabularies=("source", "target"),
     only_target=WordsSide(kind="word"),
+    inputs=("text",),
     whole_texts=True,
     network_parts=("encoder", "decoder", "output", "next_token_states"),
     compared_by=compared_metrics(METRICS),

@@ -41,6 +41,7 @@ REGRESS: Final = TaskRules(
     roles=(Roles(("text", "number"), optional=("second",), besides=("label",)),),
     needs="a regressor learns from texts with numbers: give `text` and `number`",
     vocabularies=("text",),
+    inputs=("text", "second"),
     whole_texts=True,
     compared_by=compared_metrics(METRICS),
     scores=score_names(METRICS),
@@ -64,6 +65,7 @@ REGRESS_IMAGES: Final = TaskRules(
     needs="a regressor learns from images with numbers: give a table with `image` and `number`, `npz` "
     'with `number`, or `builtin = "scenes"`',
     vocabularies=(),
+    inputs=("image",),
     own_tokenizers=False,
     compared_by=compared_metrics(METRICS),
     scores=score_names(METRICS),

@@ -32,6 +32,7 @@ TAG: Final = TaskRules(
     roles=(Roles(("text", "label"), besides=("second", "number")), Roles(("word", "label"))),
     needs="a tagger learns from words with labels: give `conll`, or `text` and `label`",
     vocabularies=("text",),
+    inputs=("text",),
     compared_by=compared_metrics(METRICS),
     scores=score_names(METRICS),
     labels=True,

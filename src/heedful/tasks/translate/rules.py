@@ -19,6 +19,7 @@ TRANSLATE: Final = TaskRules(
     roles=(Roles(("source", "target")),),
     needs="a translator learns from pairs: give `source` and `target`",
     vocabularies=("source", "target"),
+    inputs=("source",),
     whole_texts=True,
     scored="pairs",
     network_parts=("encoder", "decoder", "output", "next_token_states"),

@@ -1,0 +1,50 @@
+"""The config of a model's folder, read without torch: what a command needs to know before it loads the model."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from heedful.base.errors import UserError
+from heedful.base.files import read_json
+from heedful.config.reading.load import recipe_from_json
+from heedful.config.recipe import Recipe
+from heedful.config.task_rules import Better, TaskRules
+from heedful.version import __version__
+
+FORMAT: Final = 1
+CONFIG: Final = "config.json"
+
+
+def read_recipe(folder: Path, rules: TaskRules | None = None) -> Recipe:
+    """Read a bundle's recipe."""
+    config = read_config(folder)
+    return recipe_from_json(config["recipe"], str(folder / CONFIG), rules, _metrics(config, folder))
+
+
+def read_config(folder: Path) -> dict[str, Any]:
+    """Read the config of a bundle, and check that it is one of this format."""
+    if not (folder / CONFIG).exists():
+        what = "holds no config.json" if folder.is_dir() else "is not a folder"
+        raise UserError(f"{folder} {what}: a model is a folder that `heedful train` wrote.")
+    config = read_json(folder / CONFIG)
+    if not isinstance(config, dict) or "recipe" not in config:
+        foreign = isinstance(config, dict) and "model_type" in config
+        way_out = " A model of `transformers` becomes one by `heedful import`." if foreign else ""
+        raise UserError(f"{folder / CONFIG} is not a Heedful model's config: `recipe` is missing.{way_out}")
+    if config.get("format") != FORMAT:
+        raise UserError(
+            f"{folder / CONFIG} has format {config.get('format')}, but this Heedful ({__version__}) reads "
+            f"format {FORMAT}: install the version that wrote it ({config.get('heedful', 'unknown')})."
+        )
+    return config
+
+
+def _metrics(config: Mapping[str, object], folder: Path) -> dict[str, Better]:
+    """Return the metrics of the program that trained the model: whether higher or lower values are better."""
+    metrics = config.get("metrics", {})
+    if not isinstance(metrics, dict) or not all(better in ("higher", "lower") for better in metrics.values()):
+        raise UserError(
+            f'{folder / CONFIG}: `metrics` must say "higher" or "lower" for each name: restore it from a copy of the '
+            "model."
+        )
+    return metrics
