@@ -23,6 +23,7 @@ import typer.main
 import heedful
 from heedful.base.errors import HeedfulError, Stopped, UserError, memory_error, on_command_line, suggestion
 from heedful.base.files import impossible_name, machine_error, tolerate_closed_reader
+from heedful.base.notes import listening
 from heedful.cli import messages
 
 _Quiet = Annotated[
@@ -110,7 +111,7 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; only a bug raises."""
     messages.reset()
-    with on_command_line():
+    with on_command_line(), listening(lambda found: messages.note(f"{found}.")):
         return _run(arguments)
 
 

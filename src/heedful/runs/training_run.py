@@ -12,6 +12,7 @@ from heedful.base.cores import usable_cores
 from heedful.base.devices import choose_device, keep_freed_memory, make_deterministic
 from heedful.base.errors import UserError, memory_faults
 from heedful.base.files import output_folder
+from heedful.base.notes import listening
 from heedful.config.recipe import Recipe
 from heedful.data.epochs.bpe_dropout import redraw_rows
 from heedful.data.tokenize.vocabularies import Vocabularies
@@ -66,6 +67,7 @@ def train(
         StopRequest() as stop,
         RunLock(run) as lock,
         RunProgress(console) as progress,
+        listening(progress.say),
     ):
         checkpoint = find_checkpoint(run, recipe, resume)
         set_up(recipe)

@@ -13,7 +13,8 @@ from heedful.data.builtin.dates import date_pairs
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import TextFile, check_exists, read_lines
-from heedful.data.corpora.formats.rows import read_columns, read_rows
+from heedful.data.corpora.formats.rows import read_rows
+from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.trees import all_trees, tree_pair
 from heedful.data.text_form import TOO_LONG, TextForm
 
@@ -106,7 +107,7 @@ def _aligned_lines(source: TextFile, target: TextFile) -> Iterator[Pair]:
 def _pairs_of_rows(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Pair]:
     """Yield the pairs of each row; a field with several targets needs `variants`."""
     if not isinstance(corpus, Jsonl):  # corpora of millions of pairs: without an object for each row
-        for _, values in read_columns(corpus, files_of(corpus, folder)[0], ("source", "target")):
+        for _, values in read_columns(corpus, folder, ("source", "target")):
             yield (values[0], values[1]) if values else ("", "")
         return
     for row in read_rows(corpus, folder):

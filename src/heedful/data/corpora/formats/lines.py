@@ -4,7 +4,6 @@ Only a newline ends a line, with or without a carriage return before it. Python'
 feeds and more, which would silently shift one side of a parallel corpus against the other.
 """
 
-import codecs
 import errno
 import gzip
 import io
@@ -15,37 +14,23 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import IO, Final, cast
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user, machine_faults, user_faults
+from heedful.base.notes import note
+from heedful.data.corpora.formats.encodings import WINDOWS, Guess, guess_encoding, is_utf8, wide_encoding, wide_lines
+from heedful.data.corpora.formats.file_kinds import HEAD, READABLE, describe_archive, describe_foreign, packed_as
 
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _MEMBERS_SHOWN = 10
 _READ: Final = 1 << 20  # bytes of a member of an archive that are unpacked at once
 LONGEST: Final = 1 << 26  # bytes of a line that are read: the rest of a longer one is skipped, to bound memory
-_HEAD: Final = 6  # bytes that tell what a file is packed with
-_PACKED: Final[Mapping[bytes, str]] = {
-    b"\x1f\x8b": ".gz",
-    b"\xfd7zXZ\x00": ".xz",
-    b"PK\x03\x04": ".zip",
-    b"BZh": ".bz2",
-    b"\x28\xb5\x2f\xfd": ".zst",
-}
-_READABLE: Final = (".gz", ".xz", ".zip")
-_WIDE_MARKS: Final[Mapping[bytes, str]] = {  # the longer marks first: one begins with another
-    codecs.BOM_UTF32_LE: "UTF-32",
-    codecs.BOM_UTF32_BE: "UTF-32",
-    codecs.BOM_UTF16_LE: "UTF-16",
-    codecs.BOM_UTF16_BE: "UTF-16",
-}
-_IMAGES: Final[Mapping[bytes, str]] = {b"\x89PNG": "PNG", b"\xff\xd8\xff": "JPEG"}
-_ONLY_WINDOWS: Final = range(0x80, 0xA0)  # control characters in Latin-1; curly quotes, dashes and € in Windows-1252
-_UNUSED: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")  # bytes that are nothing in Windows-1252
 
 
 @dataclass(frozen=True)
@@ -120,7 +105,8 @@ def read_lines(file: TextFile | str | Path) -> Iterator[str]:
         with _opening(file):
             _check_kind(file)
             stream = _open(file, stack)
-        yield from decode_lines(_undamaged(stream, file), file.name)
+        again = (lambda: _raw_lines(file)) if file.path.is_file() else None
+        yield from decode_lines(_undamaged(stream, file), file.name, again)
 
 
 def read_start(file: TextFile, size: int) -> tuple[bytes, bool]:
@@ -131,21 +117,49 @@ def read_start(file: TextFile, size: int) -> tuple[bytes, bool]:
     return start[:size], len(start) > size
 
 
-def decode_lines(stream: Iterable[bytes], name: str) -> Iterator[str]:
-    """Yield the lines of a binary stream as text, each as soon as it is there; `name` is for messages."""
-    before = 0  # bytes of earlier lines
-    for number, raw in enumerate(stream, start=1):
-        if number == 1 and (image := next((kind for mark, kind in _IMAGES.items() if raw.startswith(mark)), "")):
-            raise UserError(f"{name}: this is an image ({image}), but must be text.")
-        if number == 1 and (encoding := _wide_encoding(raw)):
-            raise UserError(
-                f"{name}: the text is {encoding}, but must be UTF-8: convert it with `iconv -f {encoding} -t UTF-8`."
-            )
+def _raw_lines(file: TextFile) -> Iterator[bytes]:
+    with ExitStack() as stack:
+        with _opening(file):
+            stream = _open(file, stack)
+        yield from _undamaged(stream, file)
+
+
+def decode_lines(
+    stream: Iterable[bytes], name: str, again: Callable[[], Iterable[bytes]] | None = None
+) -> Iterator[str]:
+    """Yield the lines of a binary stream as text, each as soon as it is there; `name` is for messages.
+
+    Text is UTF-8, or of another encoding that is told by its bytes: a note names it. `again` reads the stream from its
+    start once more, to look at all of its bytes; of a stream that can be read only once a line must do.
+    """
+    parts = iter(stream)
+    first = next(parts, b"")
+    if foreign := describe_foreign(first[:HEAD], Path(name).name):
+        raise UserError(f"{name}: {foreign}")
+    if wide := wide_encoding(first, name):
+        note(f"{name}: read as {wide}")
+        for line in wide_lines(chain([first], parts), wide, name, LONGEST):
+            yield line.removesuffix("\r")
+        return
+    encoding, before, plain = "utf-8", 0, True  # bytes of earlier lines, and whether all of them were ASCII
+    for number, raw in enumerate(chain([first], parts) if first else (), start=1):
         try:
-            text = raw.decode(errors="ignore" if len(raw) == LONGEST else "strict")  # cut inside a character
+            text = raw.decode(encoding, "ignore" if len(raw) == LONGEST else "strict")  # cut inside a character
         except UnicodeDecodeError as error:
-            where = f"{name}, line {number:,}, byte {before + error.start:,}"
-            raise UserError(f"{where}: {_describe_invalid(raw, error)}") from error
+            guess = guess_encoding(again() if again else [raw]) if plain and encoding == "utf-8" else Guess()
+            if guess != Guess(WINDOWS):
+                where = f"{name}, line {number:,}, byte {before + error.start:,}"
+                named = "UTF-8" if encoding == "utf-8" else encoding
+                found = f"0x{raw[error.start]:02x} is not valid {named} there"
+                raise UserError(f"{where}: {found}. {guess.way_out}") from error
+            note(f"{name}: read as {WINDOWS}")
+            encoding, text = WINDOWS, raw.decode(WINDOWS)
+        else:
+            if encoding == WINDOWS and again is None and is_utf8(raw):  # where the bytes after a line were not seen yet
+                raise UserError(
+                    f"{name}, line {number:,} is UTF-8, but an earlier line is {WINDOWS}: convert both to UTF-8."
+                )
+        plain = plain and raw.isascii()
         before += len(raw)
         text = text.removesuffix("\n").removesuffix("\r")
         yield text.removeprefix("\ufeff") if number == 1 else text
@@ -166,9 +180,11 @@ def _open(file: TextFile, stack: ExitStack) -> IO[bytes]:
             return io.BufferedReader(cast("io.RawIOBase", member), _READ)  # whose lines are fast, and limited exactly
         case _:
             plain = stack.enter_context(file.path.open("rb"))
-            packed = _packed_as(plain.peek(_HEAD)) if isinstance(plain, io.BufferedReader) else ""
+            packed = packed_as(plain.peek(HEAD)) if isinstance(plain, io.BufferedReader) else ""
+            if packed == ".zip" and (foreign := describe_archive(file.path)):
+                raise UserError(f"{file.path}: {foreign}")
             if packed:
-                way_out = f"rename it to end in {packed}" if packed in _READABLE else "unpack it first"
+                way_out = f"rename it to end in {packed}" if packed in READABLE else "unpack it first"
                 raise UserError(f"{file.path} is packed ({packed}), but its name does not say so: {way_out}.")
             return plain
 
@@ -178,8 +194,8 @@ def _refuse_other_content(file: TextFile) -> None:
     if not file.path.is_file():
         return
     with file.path.open("rb") as opened:
-        head = opened.read(_HEAD)
-    suffix, packed = file.path.suffix.lower(), _packed_as(head)
+        head = opened.read(HEAD)
+    suffix, packed = file.path.suffix.lower(), packed_as(head)
     if head and packed != suffix and not (suffix == ".zip" and head.startswith(b"PK")):
         really = f"packed as {packed}" if packed else "not packed"
         raise UserError(f"{file.path} is {really}, but its name ends in {file.path.suffix}: rename it.")
@@ -262,49 +278,3 @@ def _hint(path: Path, folder: str) -> str:
     if not expand_user(folder).is_absolute():
         return f" (looked up from {Path.cwd()}; `data.folder` is `{folder}`)"
     return f" (`data.folder` is `{folder}`)"
-
-
-# --- what a file that is not UTF-8 text seems to be -------------------------------------------------------------------
-
-
-def _packed_as(head: bytes) -> str:
-    """Return the suffix of packed files that begin like this; nothing for text."""
-    return next((suffix for mark, suffix in _PACKED.items() if head.startswith(mark)), "")
-
-
-def _wide_encoding(raw: bytes) -> str:
-    """Return the encoding of a first line with two or four bytes per character; nothing for any other line."""
-    for mark, encoding in _WIDE_MARKS.items():
-        if raw.startswith(mark):
-            return encoding
-    zeros = raw.count(0)
-    if not zeros or 3 * zeros < len(raw):
-        return ""
-    return "UTF-16BE" if raw[0] == 0 else "UTF-16LE"  # half of the bytes of English in UTF-16 are zero
-
-
-def _describe_invalid(raw: bytes, error: UnicodeDecodeError) -> str:
-    """Return what is wrong with a line that is not UTF-8, what it looks like, and how to convert it."""
-    found = f"0x{raw[error.start]:02x} is not valid UTF-8 there"
-    encoding = _one_byte_encoding(raw)
-    if encoding:
-        return f"{found}. The text looks like {encoding}: convert it with `iconv -f WINDOWS-1252 -t UTF-8`."
-    return (
-        f"{found}. Convert the text with `iconv -f ENCODING -t UTF-8` if it has another encoding, or drop such bytes "
-        "with `iconv -c -f UTF-8 -t UTF-8`."
-    )
-
-
-def _one_byte_encoding(raw: bytes) -> str:
-    """Return the name of the encoding of Western European text; nothing if a line does not look like that.
-
-    In such text accented letters are few, and next to ordinary ones. In other encodings of one byte per character, such
-    as those of Cyrillic and Greek, most letters are above 0x7f.
-    """
-    high = [byte for byte in raw if byte >= 0x80]
-    letters = sum(chr(byte).isalpha() for byte in raw if byte < 0x80)
-    if _UNUSED.intersection(high) or len(high) > max(1, letters):
-        return ""
-    if any(byte in _ONLY_WINDOWS for byte in high):
-        return "Windows-1252"
-    return "Windows-1252 or Latin-1" if letters and all(byte not in (0xFE, 0xFF) for byte in high) else ""

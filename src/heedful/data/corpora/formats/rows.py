@@ -1,19 +1,15 @@
 """Rows of files with one example each, by their roles: columns of a table, or fields of JSON objects."""
 
-import csv
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from heedful.base.errors import UserError, counted, suggestion
+from heedful.base.errors import UserError, suggestion
 from heedful.config.corpora.containers import Csv, Jsonl, Tsv
 from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
-
-_LONGEST_FIELD: Final = 1 << 27  # characters: more than a line of a file can have
-_NAMES_SHOWN: Final = 10
-_SEPARATORS: Final = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs"}
+from heedful.data.corpora.formats.tables import open_table
 
 
 class Row(NamedTuple):
@@ -150,17 +146,36 @@ class Row(NamedTuple):
         )
 
 
+class Record(NamedTuple):
+    """One row of a file with everything that the file has for it, to be written again next to an answer."""
+
+    line: int
+    cells: tuple[str, ...]  # all columns of a table; nothing of JSON
+    fields: Mapping[str, object]  # all fields of a JSON object; nothing of a table
+    row: Row | None  # what it has for the roles of the corpus; None for a blank row
+
+
 def read_rows(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Row | None]:
     """Yield the rows of a corpus in order; None for a blank one."""
+    return (record.row for record in read_records(corpus, folder))
+
+
+def read_records(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Record]:
+    """Yield the rows of a corpus in order, with all columns or fields; `open_table` knows the names of columns."""
     file, places = locate(corpus.files()[0], folder), corpus.places
     if isinstance(corpus, Jsonl):
         for number, line in enumerate(read_lines(file), start=1):
-            where = f"{file.name}, line {number:,}"
-            yield Row(file, number, json_object(line, where), places, json=True) if line.strip() else None
+            if not line.strip():
+                yield Record(number, (), {}, None)
+                continue
+            fields = json_object(line, f"{file.name}, line {number:,}")
+            yield Record(number, (), fields, Row(file, number, fields, places, json=True))
         return
-    columns = tuple(places.values())
-    for number, values in read_columns(corpus, file, tuple(places)):
-        yield Row(file, number, dict(zip(columns, values, strict=True)), places) if values else None
+    table = open_table(corpus, folder)
+    columns = table.indices(tuple(places))
+    for number, cells in table.rows(columns, tuple(places)):
+        values = {place: cells[index] for place, index in zip(places.values(), columns, strict=True)} if cells else {}
+        yield Record(number, tuple(cells), {}, Row(file, number, values, places) if cells else None)
 
 
 def labels_of(column: str, several: bool, where: str, noun: str = "text") -> tuple[str, ...]:
@@ -260,61 +275,3 @@ def json_kind(value: object) -> str:
             return "a list"
         case _:
             return "an object"
-
-
-# --- tables -----------------------------------------------------------------------------------------------------------
-
-
-def read_columns(corpus: Tsv | Csv, file: TextFile, keys: Sequence[str]) -> Iterator[tuple[int, list[str]]]:
-    """Yield the line number of each row and its values for these keys of the corpus; no values for a blank row.
-
-    The line with the names of columns is not a row.
-    """
-    chosen: list[int | str] = [getattr(corpus, key) for key in keys]
-    separator = "\t" if isinstance(corpus, Tsv) else corpus.separator
-    rows = _tsv_rows(file) if isinstance(corpus, Tsv) else _csv_rows(file, separator)
-    if corpus.has_header:
-        _, names = next(rows, (1, []))
-        columns = [_place(column, names, file) if isinstance(column, str) else column - 1 for column in chosen]
-    else:
-        columns = [column - 1 for column in chosen if isinstance(column, int)]
-    last, asked = max(zip(columns, keys, strict=True))
-    for number, row in rows:
-        if not row:
-            yield number, row
-            continue
-        if len(row) <= last:
-            raise UserError(
-                f"{file.name}, line {number:,} has {counted(len(row), 'column')}, but `{asked}` is column {last + 1}: "
-                f"columns are separated by {_SEPARATORS[separator]}."
-            )
-        yield number, [row[column] for column in columns]
-
-
-def _tsv_rows(file: TextFile) -> Iterator[tuple[int, list[str]]]:
-    for number, line in enumerate(read_lines(file), start=1):
-        yield number, line.split("\t") if line.strip() else []
-
-
-def _csv_rows(file: TextFile, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the rows of a CSV file, each with the number of its first line: a quoted text may have several."""
-    csv.field_size_limit(_LONGEST_FIELD)
-    reader = csv.reader((f"{line}\n" for line in read_lines(file)), delimiter=separator, strict=True)
-    number = 1
-    try:
-        for row in reader:
-            yield number, row if any(map(str.strip, row)) else []
-            number = reader.line_num + 1
-    except csv.Error as error:
-        raise UserError(
-            f"{file.name}, line {number:,} is not CSV ({error}): a text with quotes in it is put into quotes, and each "
-            'quote in it is written twice: "".'
-        ) from error
-
-
-def _place(name: str, names: Sequence[str], file: TextFile) -> int:
-    """Return the index of a column by its name in the first line."""
-    stripped = [known.strip() for known in names]
-    if name in stripped:
-        return stripped.index(name)
-    raise UserError(f"{file.name}, line 1 has no column `{name}`.{suggestion(name, stripped[:_NAMES_SHOWN])}")

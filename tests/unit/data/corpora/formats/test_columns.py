@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from heedful.base.errors import UserError
-from heedful.config.corpora.containers import Csv, Tsv
+from heedful.config.corpora.containers import Csv, Jsonl, Tsv
 from heedful.data.corpora.formats.lines import locate
-from heedful.data.corpora.formats.rows import _csv_rows, read_columns
+from heedful.data.corpora.formats.rows import Record, read_records
+from heedful.data.corpora.formats.tables import open_table, raw_rows, read_columns
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.texts import Text, read_texts
 
@@ -95,10 +96,26 @@ def test_what_pythons_csv_module_writes_is_read_back(
     csv.writer(written, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(rows)
     path = tmp_path_factory.mktemp("csv") / "t.csv"
     path.write_bytes(written.getvalue().encode())
-    found = [row for _, row in read_columns(Csv(csv="t.csv"), locate(str(path)), ("source", "target"))]
+    found = [row for _, row in read_columns(Csv(csv=str(path)), "", ("source", "target"))]
     assert found == [row if any(cell.strip() for cell in row) else [] for row in rows]
 
 
 def test_a_row_has_the_number_of_its_first_line(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(QUOTED)
-    assert [number for number, _ in _csv_rows(locate(str(tmp_path / "t.csv")), ",")] == [1, 2, 3, 4]
+    assert [number for number, _ in raw_rows(locate(str(tmp_path / "t.csv")), ",", quoted=True)] == [1, 2, 3, 4]
+
+
+def test_a_record_has_all_columns_of_its_row(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("id,review,stars\n7,fine,5\n\n8,bad,1,more\n")
+    corpus = Csv(csv="t.csv", text="review", label="stars")
+    seven, blank, eight = read_records(corpus, str(tmp_path))
+    assert (seven.line, seven.cells, seven.fields) == (2, ("7", "fine", "5"), {})
+    assert seven.row is not None
+    assert (seven.row.text("text"), seven.row.line) == ("fine", 2)
+    assert blank == Record(3, (), {}, None)
+    assert eight.cells == ("8", "bad", "1", "more")
+    assert open_table(corpus, str(tmp_path)).names == ("id", "review", "stars")
+    assert open_table(Csv(csv="t.csv", text=2, label=3, header=False), str(tmp_path)).names == ()
+    (tmp_path / "t.jsonl").write_text('{"id": 7, "review": "fine"}\n')
+    (only,) = read_records(Jsonl(jsonl="t.jsonl", text="review"), str(tmp_path))
+    assert (only.line, only.cells, only.fields) == (1, (), {"id": 7, "review": "fine"})

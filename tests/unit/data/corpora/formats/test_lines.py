@@ -53,47 +53,6 @@ def test_lines_come_as_soon_as_they_are_there() -> None:
         assert next(lines) == "second"
 
 
-def test_invalid_utf8_says_file_line_byte_and_the_way_out() -> None:
-    with refuses(
-        "some.txt, line 2, byte 5: 0xfc is not valid UTF-8 there. The text looks like Windows-1252 or Latin-1: convert "
-        "it with `iconv -f WINDOWS-1252 -t UTF-8`."
-    ):
-        decoded(b"abc\nd\xfcr\n")
-
-
-@pytest.mark.parametrize("text", ["He said “no” – twice", "It’s 5 € in Köln", "naïve…"])
-def test_windows_1252_is_named_by_its_quotes_dashes_and_euro_signs(text: str) -> None:
-    with pytest.raises(UserError) as caught:
-        decoded(text.encode("cp1252"))
-    assert "The text looks like Windows-1252: convert it with `iconv -f WINDOWS-1252 -t UTF-8`." in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "raw", ["Привет, мир".encode("cp1251"), "日本語".encode("shift-jis"), b"ab \xff\xfe cd", b"ab \x81"]
-)
-def test_no_encoding_is_guessed_where_the_bytes_do_not_tell(raw: bytes) -> None:
-    with pytest.raises(UserError) as caught:
-        decoded(raw)
-    assert str(caught.value).endswith(
-        " is not valid UTF-8 there. Convert the text with `iconv -f ENCODING -t UTF-8` if it has another encoding, or "
-        "drop such bytes with `iconv -c -f UTF-8 -t UTF-8`."
-    )
-
-
-@pytest.mark.parametrize(
-    ("raw", "name"),
-    [
-        ("Hallo\n".encode("utf-16"), "UTF-16"),
-        ("Hallo\n".encode("utf-32"), "UTF-32"),
-        ("Hallo Welt\n".encode("utf-16-le"), "UTF-16LE"),
-        ("Hallo Welt\n".encode("utf-16-be"), "UTF-16BE"),
-    ],
-)
-def test_encodings_of_several_bytes_per_character_are_named(raw: bytes, name: str) -> None:
-    with refuses(f"some.txt: the text is {name}, but must be UTF-8: convert it with `iconv -f {name} -t UTF-8`."):
-        decoded(raw)
-
-
 @pytest.mark.parametrize("suffix", ["", ".txt", ".gz", ".GZ", ".xz", ".zip"])
 def test_every_form_of_file_reads_the_same(tmp_path: Path, suffix: str) -> None:
     text = "eins\nzwei\u2028drei\n"
@@ -110,10 +69,43 @@ def test_every_form_of_file_reads_the_same(tmp_path: Path, suffix: str) -> None:
     assert list(read_lines(path)) == ["eins", "zwei\u2028drei"]
 
 
-@pytest.mark.parametrize(("raw", "kind"), [(b"\x89PNG\r\n\x1a\n", "PNG"), (b"\xff\xd8\xff\xe0\x00\x00", "JPEG")])
-def test_an_image_in_the_place_of_text_is_named(raw: bytes, kind: str) -> None:
-    with refuses(f"photo: this is an image ({kind}), but must be text."):
-        list(decode_lines([raw], "photo"))
+@pytest.mark.parametrize(
+    ("raw", "kind"),
+    [
+        (b"\x89PNG\r\n\x1a\n", "an image (PNG), but must be text."),
+        (b"\xff\xd8\xff\xe0\x00\x00", "an image (JPEG), but must be text."),
+        (b"%PDF-1.7\n", "a PDF, but must be text: save its text as a plain text file."),
+        (
+            b"PAR1\x15\x04",
+            'a Parquet file, but must be text: write it as JSON lines, as `pandas.read_parquet("FILE").to_json(...)` '
+            "does.".replace("FILE", "file"),
+        ),
+        (b"{\\rtf1", "an RTF document, but must be text: save it as plain text (.txt, UTF-8)."),
+        (
+            b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1",
+            "a document of an old version of Office, but must be text: save it as CSV (UTF-8), or as plain text.",
+        ),
+        (b"SQLite format 3\x00", "an SQLite database, but must be text: export the table as CSV."),
+    ],
+)
+def test_what_is_not_text_is_named(raw: bytes, kind: str) -> None:
+    with refuses(f"a/file: this is {kind}"):
+        list(decode_lines([raw], "a/file"))
+
+
+@pytest.mark.parametrize(
+    ("member", "kind"),
+    [
+        ("xl/workbook.xml", "an Excel workbook, but must be text: save the sheet as CSV (UTF-8)."),
+        ("word/document.xml", "a Word document, but must be text: save it as plain text (.txt, UTF-8)."),
+        ("ppt/slides", "a PowerPoint presentation, but must be text: save its text as a plain text file."),
+        ("content.xml", "an OpenDocument file, but must be text: save it as CSV (UTF-8), or as plain text."),
+    ],
+)
+def test_a_document_of_office_is_named(tmp_path: Path, member: str, kind: str) -> None:
+    path = zipped(tmp_path / "file.any", **{"[Content_Types].xml": "", member: ""})
+    with refuses(f"{path}: this is {kind}"):
+        list(read_lines(path))
 
 
 def test_a_member_of_an_archive(tmp_path: Path) -> None:
