@@ -10,6 +10,7 @@ import torch
 
 from heedful.base.errors import UserError, by_caller, counted
 from heedful.base.files import new_folder, remove_folder
+from heedful.config.model.pooled import TextModel
 from heedful.config.recipe import Recipe
 from heedful.config.train.table import Average
 from heedful.metrics.own_metrics import Metrics
@@ -23,6 +24,7 @@ from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import ContentionNotice, RunProgress, duration, recorded_instruments, recorded_metrics
+from heedful.tasks.shared.task import BASELINE
 from heedful.training.checkpoints import (
     Position,
     Retention,
@@ -65,7 +67,6 @@ class RunObserver(Observer):
         self.report = LiveReport(run, progress.say) if job.recipe.train.report else None
         self.callbacks = callbacks or Callbacks()
         self.callbacks.stop = stop.request
-        self.baselines: dict[str, float] = {}
         self.divergence = DivergenceWatch()
         on_cpu = job.device.type == "cpu"
         self.contention = ContentionNotice(progress.say, torch.get_num_threads()) if on_cpu else None
@@ -121,19 +122,28 @@ class RunObserver(Observer):
         if self.report and self.report.finish():
             self.progress.say(f"Its curves are in {self.report.path}")
 
+    def keep_line(self) -> None:
+        """Take the line to beat from what a resumed run has recorded, instead of learning it again."""
+        for entry in recorded_metrics(self.run, "valid")[-1:]:
+            recorded = {name: value for name, value in entry.items() if name.startswith(BASELINE)}
+            self.validator.to_beat = recorded
+            for name, value in recorded.items():
+                line = f"{name.removeprefix(BASELINE)} {value:.4g}, of {self.job.recipe.rules.line}"
+                self.progress.say(f"the line to beat: {line}, as recorded")
+
     def _tell_if_it_loses(self, end: Position) -> None:
-        """Say that the baseline of the validations is better than the best model, if it is."""
-        metric = self.job.recipe.train.validation.metric
-        baseline, score = self.baselines.get(f"baseline_{metric}"), end.best_score
-        if baseline is not None and score is not None and is_better(baseline, score, higher_is_better(self.job.recipe)):
-            reads_texts, is_bag = (
-                not self.job.recipe.rules.images,
-                getattr(getattr(self.job.recipe.model, "encoder", None), "family", "") == "bag",
-            )
-            way_out = "See" if is_bag or not reads_texts else 'Try `encoder = { family = "bag" }`, or see'
+        """Say that the line to beat is better than the best model, if it is."""
+        recipe, recorded = self.job.recipe, recorded_metrics(self.run, "valid")
+        best: dict[str, Any] = next((one for one in reversed(recorded) if one["step"] == end.best_step), {})
+        for metric, better in recipe.rules.metrics.items():
+            baseline, score = best.get(f"{BASELINE}{metric}"), best.get(metric)
+            if baseline is None or score is None or not is_better(baseline, score, better == "higher"):
+                continue
+            could_be_bag = isinstance(recipe.model, TextModel) and recipe.model.encoder.family != "bag"
+            way_out = 'Try `encoder = { family = "bag" }`, or see' if could_be_bag else "See"
             self.progress.say(
                 f"This model loses to the line to beat: its {metric} is {score:.4g}, and "
-                f"{self.job.recipe.rules.line} has {baseline:.4g}. {way_out} docs/how-to/little-data.md"
+                f"{recipe.rules.line} has {baseline:.4g}. {way_out} docs/how-to/little-data.md"
             )
 
     def _average(self, end: Position) -> None:
@@ -230,7 +240,6 @@ class RunObserver(Observer):
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
         """Show the scores, and save the model if it is the best one so far."""
-        self.baselines = {name: score for name, score in scores.items() if name.startswith("baseline_")}
         self.progress.validation(position.step, scores, best)
         self.progress.samples(position.step, self.validator.samples)
         if best:

@@ -71,6 +71,7 @@ def train(
     ):
         checkpoint = find_checkpoint(run, recipe, resume)
         set_up(recipe)
+        scored_alike = bool(checkpoint) and read_recipe(run, recipe.given_rules).evaluate == recipe.evaluate
         if checkpoint:
             vocabularies = read_description(run, recipe.given_rules)[1]
             job = prepare_job(resumed_recipe(run, recipe), progress, task, vocabularies)
@@ -93,6 +94,8 @@ def train(
         write_description(run, job.recipe, job.vocabularies)  # a resumed run may differ in `steps` or [decode]
         progress.begin(run, position.step, job.recipe.rules.tokens)
         progress.say(job.description())
+        if scored_alike:
+            running.keep_line()
         with memory_faults(memory_advice(job.recipe)):
             running.to_the_end(position)
     return run

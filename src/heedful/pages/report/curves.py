@@ -64,10 +64,11 @@ def _likelihood(records: Sequence[RunRecord]) -> Iterator[Figure]:
         log = key == "perplexity"
         if len(records) == 1:
             both = (_series("training", records[0].train, key), _series("validation", records[0].valid, key))
-            yield Figure(key, title, [one for one in both if one.x], log=log)
+            yield Figure(key, title, [*(one for one in both if one.x), *_baselines(records, key, 2)], log=log)
         else:
             yield Figure(f"training-{key}", f"{title} in training", _of_runs(records, "train", key), log=log)
-            yield Figure(f"validation-{key}", f"{title} in validation", _of_runs(records, "valid", key), log=log)
+            series = [*_of_runs(records, "valid", key), *_baselines(records, key, len(records))]
+            yield Figure(f"validation-{key}", f"{title} in validation", series, log=log)
 
 
 def _scores(records: Sequence[RunRecord]) -> Iterator[Figure]:
@@ -78,17 +79,19 @@ def _scores(records: Sequence[RunRecord]) -> Iterator[Figure]:
         if metric in ("step", "part", *_LIKELIHOOD) or metric.startswith(_BASELINE):
             continue
         series = _of_runs(records, "valid", metric)
-        baselines = _of_runs(records, "valid", _BASELINE + metric)
+        baselines = _baselines(records, metric, len(records))
         if len(records) == 1:
             series = [replace(one, name="model") for one in series] if baselines else series
-        series += [
-            replace(
-                one, name=f"baseline of {one.name}" if len(records) > 1 else "baseline", colour=len(records) + index
-            )
-            for index, one in enumerate(baselines)
-        ]
         title = _SCORES.get(metric, metric.replace("_", " ").capitalize())
-        yield Figure(f"score-{metric}", f"{title} in validation", series)
+        yield Figure(f"score-{metric}", f"{title} in validation", [*series, *baselines])
+
+
+def _baselines(records: Sequence[RunRecord], metric: str, colour: int) -> list[Series]:
+    """Return the line to beat of each run that has one for a metric, in colours from this one on."""
+    return [
+        replace(one, name=f"baseline of {one.name}" if len(records) > 1 else "baseline", colour=colour + index)
+        for index, one in enumerate(_of_runs(records, "valid", _BASELINE + metric))
+    ]
 
 
 def _training(records: Sequence[RunRecord]) -> Iterator[Figure]:

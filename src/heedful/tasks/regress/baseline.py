@@ -7,15 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from heedful.data.batches.images import ImageCollator
-from heedful.data.epochs.plan import Indices, spread
+from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
+from heedful.tasks.shared.pixels import MOST_IMAGES, pixels_of, side_of
+from heedful.tasks.shared.validation import sample_rows
 
-_MOST_IMAGES: Final = 5_000  # of training: more of them are sampled at equal distances
-_SIDE: Final = 32  # pixels on each side, to which images are averaged
 _PENALTIES: Final = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # shares of the mean square of a feature, per row
 _FOLDS: Final = 3
 
@@ -27,23 +25,11 @@ def ridge_on_pixels(
 
     `aims` returns what it should predict for rows of the training stores.
     """
-    of = sum(map(len, train))
-    known = spread(min(of, _MOST_IMAGES), of)
-    x = _pixels(train, known)
+    known, sample = sample_rows(sum(map(len, train)), MOST_IMAGES, "image")
+    side = side_of(train)
+    x = pixels_of(train, known, side)
     mean = x.mean(0)
-    predicted = _ridge(x - mean, aims(known), _pixels(valid, rows) - mean)
-    return predicted, f"{len(known):,} of {of:,} training images" if len(known) < of else f"the {of:,} training images"
-
-
-def _pixels(stores: Sequence[TokenStore], rows: Indices) -> Tensor:
-    """Return the pixels of images, averaged to one size, from 0 to 1: images x features."""
-    found = []
-    for row in rows:
-        images = ImageCollator(patch=1, class_token=False).images(stores, rows[rows == row][:1])
-        (run,) = images.runs
-        image = images.pixels.float().reshape(run.height, run.width, -1).permute(2, 0, 1)[None] / 255
-        found.append(F.adaptive_avg_pool2d(image, (min(_SIDE, run.height), min(_SIDE, run.width))).flatten())
-    return torch.stack(found)
+    return _ridge(x - mean, aims(known), pixels_of(valid, rows, side) - mean), sample
 
 
 def _ridge(x: Tensor, aims: Tensor, asked: Tensor) -> Tensor:

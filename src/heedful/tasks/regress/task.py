@@ -139,7 +139,7 @@ class RegressImagesTask(AnyRegressTask, SingleImageTask):
         self.check_sizes(recipe, prepared)
         return prepared
 
-    def line(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+    def predict_by_line(self, bundle: Bundle[Regressor], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
         """Return what ridge regression on pixels predicts for rows of the validation stores, and of what it is."""
         aims = partial(self.aims, bundle.vocabularies, prepared.train)
         return ridge_on_pixels(prepared.train, prepared.valid, rows, aims)

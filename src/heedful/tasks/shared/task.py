@@ -4,11 +4,12 @@ The torch-free half of a task is its `rules` (`config.tasks`). A task from outsi
 and `heedful.load`; the others are in `tasks.table`.
 """
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import numpy as np
 import torch
@@ -27,8 +28,10 @@ from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
-from heedful.tasks.shared.validation import Asked, Sample, Validated, refuse_diverged
+from heedful.tasks.shared.validation import Asked, Line, Sample, Validated, refuse_diverged
 from heedful.training.objectives import Objective
+
+BASELINE: Final = "baseline_"  # before the name of a metric: the score of the line to beat
 
 
 class Task(ABC):
@@ -42,6 +45,7 @@ class Task(ABC):
     doing: ClassVar[str] = "evaluating"  # what progress calls an evaluation
     arguments: ClassVar[tuple[str, str]] = ("", "")  # examples of what its command and its method get: see `usage`
     _in_use: LoadedModel[Any] | None = None
+    _line: tuple[object, Mapping[str, float]] | None = None  # the training stores, and the scores of their line to beat
 
     @abstractmethod
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
@@ -80,8 +84,30 @@ class Task(ABC):
     def baseline(
         self, bundle: Bundle[Any], prepared: Prepared, asked: Asked, say: Callable[[str], None]
     ) -> Mapping[str, float]:
-        """Return the scores of the line to beat by name, the usual metric first; none where a task has no such line."""
-        return {}
+        """Return the scores of the line to beat by name, the usual metric first; none where a task has no such line.
+
+        It is learned once per run, which is said, and kept for the next validations.
+        """
+        if not self.rules.line or not prepared.train:
+            return {}
+        if self._line is None or self._line[0] is not prepared.train:
+            began = time.perf_counter()
+            with torch.inference_mode(False):
+                found = self.line(bundle, prepared, asked)
+            if found:
+                names = dict.fromkeys((*filter(found.scores.__contains__, [asked.metric]), next(iter(found.scores))))
+                named = ", ".join(f"{name} {found.scores[name]:.4g}" for name in names)
+                took = f"{time.perf_counter() - began:.1f} s"
+                say(f"the line to beat: {named}, of {self.rules.line}, learned from {found.learned_from} ({took})")
+            self._line = prepared.train, found.scores if found else {}
+        return self._line[1]
+
+    def line(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Line | None:
+        """Learn the line to beat from the training rows, in seconds and without any random choice, and score it.
+
+        It is scored on the rows of a validation; None where the validation has no score to compare it with.
+        """
+        raise NotImplementedError
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of an epoch, as training speed counts them: by default those that the model reads."""
@@ -138,6 +164,7 @@ class Validator:
     show: ShowProgress = show_nothing
     say: Callable[[str], None] = lambda line: None
     samples: Sequence[Sample] = ()  # of the last validation
+    to_beat: Mapping[str, float] = field(default_factory=dict)  # what a resumed run has recorded of the line to beat
 
     def __call__(self) -> Mapping[str, float]:
         """Return all scores; none without validation corpora."""
@@ -151,7 +178,8 @@ class Validator:
         self.samples = found.samples
         scores = {**found.scores, **score_outputs(self.metrics, found.outputs, found.references)}
         refuse_diverged(scores["loss"])
-        line = self.task.baseline(self.bundle, self.prepared, asked, self.say)
-        metric = settings.metric if settings.metric in line else next(iter(line), "")
-        to_beat = {f"baseline_{metric}": line[metric]} if line else {}
-        return {settings.metric: scores[settings.metric], **scores, **to_beat}
+        if not self.to_beat:
+            line = self.task.baseline(self.bundle, self.prepared, asked, self.say)
+            metric = settings.metric if settings.metric in line else next(iter(line), "")
+            self.to_beat = {f"{BASELINE}{metric}": line[metric]} if line else {}
+        return {settings.metric: scores[settings.metric], **scores, **self.to_beat}

@@ -24,8 +24,9 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
 from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.shared.task import Task
-from heedful.tasks.shared.validation import Asked, Validated
-from heedful.tasks.tag.data import prepare_tagged, sentences_of
+from heedful.tasks.shared.validation import Asked, Line, Validated
+from heedful.tasks.tag.baseline import count_sentences, labels_of, tag_as_usual
+from heedful.tasks.tag.data import prepare_tagged
 from heedful.tasks.tag.label_scores import LabelScores
 from heedful.tasks.tag.metrics import METRICS
 from heedful.tasks.tag.model import Tagger
@@ -71,6 +72,16 @@ class TagTask(Task):
         result = self.evaluate_stores(bundle, prepared.valid, asked)
         return Validated(validation_scores(METRICS, result), result.said, result.true)
 
+    def line(self, bundle: Bundle[WordClassifier], prepared: Prepared, asked: Asked) -> Line:
+        """Give each word of validation sentences its most frequent label in training; see `baseline.py`."""
+        count = count_sentences(prepared.valid)
+        rows = spread(asked.most or count, count)
+        said, sample = tag_as_usual(prepared.train, prepared.valid, rows, bundle.vocabularies["text"])
+        result = LabelScores.of(bundle.vocabularies.labels, said, [*labels_of(prepared.valid, rows)])
+        first, second = ("f1", "accuracy") if result.marks_spans else ("accuracy", "f1")
+        scores = validation_scores(METRICS, result)
+        return Line({first: scores[first], second: scores[second]}, sample)
+
     def evaluate_stores(
         self,
         bundle: Bundle[WordClassifier],
@@ -81,16 +92,12 @@ class TagTask(Task):
 
         Of more sentences than asked for, that number at equal distances is evaluated.
         """
-        rows_of = [sentences_of(store) for store in stores]
-        sizes = [len(rows) for rows in rows_of]
+        sizes = [count_sentences([store]) for store in stores]
         chosen = spread(asked.most or sum(sizes), sum(sizes))
-        scores, true = [], []
+        scores, true = [], [*labels_of(stores, chosen)]
         with asked.show("validating", len(chosen)) as advance:
-            for store, rows, (_, own) in zip(stores, rows_of, rows_by_owner(sizes, chosen), strict=True):
+            for store, (_, own) in zip(stores, rows_by_owner(sizes, chosen), strict=True):
                 scores += scores_of(bundle, store, own.tolist())
-                true += [
-                    [label for row in rows[number] for label in store.sentence("label", row).tolist()] for number in own
-                ]
                 advance(len(own))
         said = [decided.tolist() for decided in decide_labels(bundle.model, scores)]
         return LabelScores.of(bundle.vocabularies.labels, said, true, label_loss(bundle.model, scores, true))

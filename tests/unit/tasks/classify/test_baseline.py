@@ -1,8 +1,10 @@
 """The line that classifiers have to beat: its equation, what it says, and what it leaves alone."""
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -176,7 +178,7 @@ def test_it_learns_what_one_word_tells_and_says_so_once(several: bool) -> None:
     assert scores["accuracy"] == scores["f1"] == 1
     assert scores["loss"] < 0.7
     assert len(said) == 1
-    start = "the line to beat: accuracy 1, of logistic regression on n-grams of the 70 training texts ("
+    start = "the line to beat: accuracy 1, of logistic regression on n-grams, learned from the 70 training texts ("
     assert said[0].startswith(start)
 
 
@@ -193,7 +195,7 @@ def test_many_texts_are_sampled_and_it_says_how_many(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(ngrams, "MOST_TEXTS", 25)
     said: list[str] = []
     Line([texts(50)], [texts(20)], ("bad", "good"), False).scores(10, said.append)
-    assert "n-grams of 25 of 50 training texts" in said[0]
+    assert "n-grams, learned from 25 of 50 training texts" in said[0]
 
 
 def test_it_draws_nothing_and_can_be_trained_while_gradients_are_off() -> None:
@@ -223,14 +225,16 @@ def test_the_second_texts_of_pairs_are_other_features() -> None:
         ("loss", 0.5, None),
     ],
 )
-def test_a_run_says_at_its_end_if_its_model_loses(metric: str, score: float, line: str | None) -> None:
+def test_a_run_says_at_its_end_if_its_model_loses(metric: str, score: float, line: str | None, tmp_path: Path) -> None:
     said: list[str] = []
     data = {"train": {"tsv": "a.tsv", "text": 2, "label": 1}, "valid": {"tsv": "b.tsv", "text": 2, "label": 1}}
-    validation = {"validation": {"metric": metric}}
-    recipe = Recipe.model_validate({"data": data, "model": {"family": "classifier"}, "train": validation})
+    recipe = Recipe.model_validate({"data": data, "model": {"family": "classifier"}})
     run = RunObserver.__new__(RunObserver)
     run.job, run.progress = SimpleNamespace(recipe=recipe), SimpleNamespace(say=said.append)  # type: ignore[assignment]
-    run.baselines = {f"baseline_{metric}": 0.88}
-    run._tell_if_it_loses(Position(best_score=score))
+    run.run = tmp_path
+    rows = [(5, score), (10, 0.88)]  # the last model is not the best one
+    recorded = ({"part": "valid", "step": step, metric: value, f"baseline_{metric}": 0.88} for step, value in rows)
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in recorded))
+    run._tell_if_it_loses(Position(best_step=5))
     assert [told for told in said if line and line in told] == said
     assert len(said) == (line is not None)

@@ -194,7 +194,7 @@ def test_images_have_numbers_too(
     assert model.explain(images / "valid0.png").output == f"{model.regress(images / 'valid0.png'):.4g}"
     assert heedful_command(["regress", str(run.folder), str(images / "valid0.png"), "--device", "cpu"]) == 0
     assert capsys.readouterr().out.startswith(str(images / "valid0.png") + "\t")
-    assert "of ridge regression on pixels of the 40 training images" in _line(made, tmp_path)
+    assert "of ridge regression on pixels, learned from the 40 training images" in _line(made, tmp_path)
 
 
 def _line(made: dict[str, Any], folder: Path) -> str:

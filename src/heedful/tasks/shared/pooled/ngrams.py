@@ -17,11 +17,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.base.packed import Layout
-from heedful.data.epochs.plan import Indices, spread
+from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.nn.layers.ngrams import hash_ngrams
 from heedful.tasks.shared.pooled.sparse_regression import Features, Loss, minimise
+from heedful.tasks.shared.validation import sample_rows
 
 MOST_TEXTS: Final = 10_000  # of training: more of them are sampled at equal distances
 _MOST_TOKENS: Final = 1_000  # of a text
@@ -98,7 +99,5 @@ def fit_stores(
 
     `aims` returns what is true of rows, counted through all stores: rows x scores.
     """
-    of = sum(map(len, stores))
-    rows = spread(min(of, MOST_TEXTS), of)
-    sample = f"{len(rows):,} of {of:,} training texts" if len(rows) < of else f"the {of:,} training texts"
+    rows, sample = sample_rows(sum(map(len, stores)), MOST_TEXTS, "text")
     return NgramRegression.fit(ngrams_of_rows(stores, rows), aims(rows), kind), sample

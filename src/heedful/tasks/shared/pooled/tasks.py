@@ -1,8 +1,7 @@
 """Tasks with one output for each text, pair of texts or image: batches, first weights, validation, the line to beat."""
 
-import time
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,7 +31,7 @@ from heedful.tasks.shared.pooled.ngrams import fit_stores, ngrams_of_rows
 from heedful.tasks.shared.pooled.sparse_regression import Loss
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, pooled_shape
 from heedful.tasks.shared.task import Task
-from heedful.tasks.shared.validation import Asked, Validated
+from heedful.tasks.shared.validation import Asked, Line, Validated
 
 
 class PooledTask(Task):
@@ -40,7 +39,6 @@ class PooledTask(Task):
 
     metrics: ClassVar[Rows]
     arguments = ("photo.jpg", '["photo.jpg"]')
-    _line: tuple[Any, Mapping[str, float]] | None = None  # the training stores, and the scores of their line to beat
 
     @abstractmethod
     def compare(self, bundle: Bundle[Any], outputs_BC: Tensor, stores: Sequence[TokenStore], rows: Indices) -> Any:
@@ -77,27 +75,17 @@ class PooledTask(Task):
             outputs_BC = outputs_of_rows(bundle.model, collator, stores, rows, tokens, counts, advance)
         return self.compare(bundle, outputs_BC, stores, rows)
 
-    def baseline(
-        self, bundle: Bundle[Any], prepared: Prepared, asked: Asked, say: Callable[[str], None]
-    ) -> Mapping[str, float]:
-        """Return the scores of the line to beat, fitted to the training rows; the usual metric comes first."""
-        if not prepared.train or not self.rules.line:
-            return {}
+    def line(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Line:
+        """Compare what the line to beat predicts with what is true of rows of the validation corpora."""
+        rows = _asked_rows(prepared.valid, asked)
+        scores_BC, learned_from = self.predict_by_line(bundle, prepared, rows)
+        outputs_BC = self.restored(bundle.vocabularies, scores_BC)
+        scores = validation_scores(self.metrics, self.compare(bundle, outputs_BC, prepared.valid, rows))
         usual = score_names(self.metrics)[0]
-        if self._line is None or self._line[0] is not prepared.train:
-            began, rows = time.perf_counter(), _asked_rows(prepared.valid, asked)
-            with torch.inference_mode(False):
-                scores_BC, sample = self.line(bundle, prepared, rows)
-            outputs_BC = self.restored(bundle.vocabularies, scores_BC)
-            scores = validation_scores(self.metrics, self.compare(bundle, outputs_BC, prepared.valid, rows))
-            names = [name for name in dict.fromkeys((asked.metric, usual)) if name in scores]
-            named = ", ".join(f"{name} {scores[name]:.4g}" for name in names)
-            say(f"the line to beat: {named}, of {self.rules.line} of {sample} ({time.perf_counter() - began:.1f} s)")
-            self._line = prepared.train, scores
-        return {usual: self._line[1][usual], **self._line[1]}
+        return Line({usual: scores[usual], **scores}, learned_from)
 
-    def line(self, bundle: Bundle[Any], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
-        """Return what the line to beat predicts for rows of the validation stores, and of what it was fitted."""
+    def predict_by_line(self, bundle: Bundle[Any], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return what the line to beat predicts for rows of the validation stores, and what it was learned from."""
         raise NotImplementedError
 
     def restored(self, vocabularies: Vocabularies, scores_BC: Tensor) -> Tensor:
@@ -164,7 +152,7 @@ class PooledTextTask(PooledTask):
         assert isinstance(recipe.model, TextModel)
         return pooled_shape(recipe.model, recipe.data, precision)
 
-    def line(self, bundle: Bundle[Any], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+    def predict_by_line(self, bundle: Bundle[Any], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
         """Return what a linear model on n-grams predicts for rows of the validation stores, and of what it is."""
         found, train = bundle.vocabularies, prepared.train
         loss = self.linear_loss(bundle.recipe)
