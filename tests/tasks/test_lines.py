@@ -115,4 +115,5 @@ def test_a_resumed_run_takes_the_line_that_it_recorded_and_learns_none(
 @pytest.mark.parametrize("task", SMALL)
 def test_a_run_without_validation_learns_no_line(task: str, folder: Path) -> None:
     run, said = trained(recipe_of(SMALL[task], folder, steps=1, valid=False), folder)
-    assert not run.validations and not said
+    assert not run.validations
+    assert not said
