@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Final
 
 _ON_COMMAND_LINE: Final = ContextVar("on_command_line", default=False)
-_FLAGS: Final = {"nbest": "n-best"}  # that are not spelled like their arguments
+_FLAGS: Final = {"nbest": "n-best", "samples": "n-best"}  # that are not spelled like their arguments
 
 
 class HeedfulError(Exception):

@@ -9,7 +9,7 @@ import inspect
 import io
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import wraps
 from importlib import import_module
@@ -25,6 +25,7 @@ from heedful.base.errors import HeedfulError, Stopped, UserError, memory_error, 
 from heedful.base.files import impossible_name, machine_error, tolerate_closed_reader
 from heedful.base.notes import listening
 from heedful.cli import messages
+from heedful.cli.help import help_text
 
 _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show results, warnings and errors only: no notes, no progress.")
@@ -32,7 +33,21 @@ _Quiet = Annotated[
 _Verbose = Annotated[
     bool, typer.Option("--verbose", "-v", help="Also show times, memory, and the traceback of an error.")
 ]
-_OLD_OPTIONS = {"--picture": "--image", "--pictures": "--images"}  # accepted for one version
+# Old names of options, by verb, or of every verb: they still work, and say what the option is called now.
+OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
+    "": {"--picture": "--image", "--pictures": "--images"},
+    "answer": {"--text": "--context", "-t": "--context", "-p": "--image"},
+    "evaluate": {"--output": "--outputs", "-o": "--outputs"},
+    "explain": {"--target": "--target-text"},
+    "generate": {"--samples": "--n-best"},
+    "gradients": {"--steps": "--length"},
+    "plot alignment": {"--target": "--target-text"},
+    "plot distribution": {"--scores": "--values"},
+    "plot gradients": {"--steps": "--length"},
+    "plot layer-cost": {"--device": "--machine", "--tokens": "--batch-tokens"},
+    "plot unrolled": {"--target": "--target-text"},
+    "trace": {"--target": "--target-text"},
+}
 
 # The module of a verb has a function `command`, or a typer.Typer `app` if the verb has verbs of its own. It is imported
 # when the verb is used, so that `heedful --help` does not import torch.
@@ -84,7 +99,9 @@ _MEMORY: Mapping[str, str] = {
     "compare": "lower --batch-tokens or --beam",
 }
 _MEMORY_OF_OTHERS = "split long texts, or use a machine with more memory"
-_HELP_OPTIONS = {"help_option_names": ["-h", "--help"]}
+_HELP_NAMES = ("-h", "--help")
+_HELP_OPTIONS = {"help_option_names": list(_HELP_NAMES)}
+_LIST = "list"  # what `heedful recipes` and `heedful cache` do without another word
 
 # How the parser words what a value must be, and how our own messages do.
 _PLAIN = {
@@ -117,7 +134,7 @@ def run(arguments: Sequence[str]) -> int:
 
 def _run(arguments: Sequence[str]) -> int:
     try:
-        code = _invoke([_current_name(word) for word in arguments] or ["--help"])
+        code = _invoke([*_current_names(arguments)] or ["--help"])
         sys.stdout.flush()
         messages.show_cost()
     except HeedfulError as error:
@@ -143,13 +160,24 @@ def _run(arguments: Sequence[str]) -> int:
     return code
 
 
-def _current_name(word: str) -> str:
-    """Return an option by its name of this version; say so where the word is an old name."""
-    name, sign, value = word.partition("=")
-    if name not in _OLD_OPTIONS:
-        return word
-    print(f"heedful: {name} is called {_OLD_OPTIONS[name]} now.", file=sys.stderr)
-    return f"{_OLD_OPTIONS[name]}{sign}{value}"
+def _current_names(arguments: Sequence[str]) -> Iterator[str]:
+    """Yield the words of a command line with options by their names of this version; say where one is an old name."""
+    words, old = iter(arguments), dict(OLD_OPTIONS[""])
+    path = ""
+    for word in words:
+        if word == "--":  # what follows are no options
+            yield word
+            break
+        if not word.startswith("-"):
+            path = f"{path} {word}".strip()
+            old |= OLD_OPTIONS.get(path, {})
+        name, sign, value = (
+            word.partition("=") if word.startswith("--") else (word[:2], "=" * (len(word) > 2), word[2:])
+        )
+        if name in old:
+            print(f"heedful: {name} is called {old[name]} now.", file=sys.stderr)
+        yield f"{old[name]}{sign}{value}" if name in old else word
+    yield from words
 
 
 def _invoke(arguments: list[str]) -> int:
@@ -166,28 +194,23 @@ def _invoke(arguments: list[str]) -> int:
 
 
 class _Verb(typer.core.TyperCommand):
-    """A command whose help shows flags and arguments without the types of Python."""
+    """A command with help of our own."""
 
-    def get_params(self, ctx: Any) -> Any:
-        return _without_types(super().get_params(ctx))
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(help_text(self, ctx))
 
 
 class _VerbGroup(typer.core.TyperGroup):
-    """A verb that has verbs of its own."""
+    """A verb that has verbs of its own; without one of them it lists what there is, or shows its help."""
 
-    def get_params(self, ctx: Any) -> Any:
-        return _without_types(super().get_params(ctx))
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        formatter.write(help_text(self, ctx))
 
-
-def _without_types(parameters: Any) -> Any:
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-        elif parameter.param_type_name == "argument":
-            parameter.display_type_rich = lambda ctx: (
-                ""
-            )  # its name says what it is; earlier versions of Typer show none
-    return parameters
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        if _LIST in self.commands and not any(arg in _HELP_NAMES for arg in args[:1]):
+            named = args and not args[0].startswith("-")
+            args = args if named else [_LIST, *args]
+        return super().parse_args(ctx, args or ["--help"])
 
 
 class _Verbs(_VerbGroup):

@@ -1,8 +1,8 @@
 """Options that several verbs share, and groups of options that a verb takes as one value."""
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, is_dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, is_dataclass
 from functools import partial, wraps
 from operator import methodcaller
 from pathlib import Path
@@ -21,6 +21,26 @@ _Take = Callable[[dict[str, Any]], Any]  # takes its options from the values of 
 def option(meaning: str, *flags: str, **rules: Any) -> Any:
     """Declare an option: its help, its flags where they are not the parameter's name, and what else Typer takes."""
     return typer.Option(*flags, help=meaning, **rules)
+
+
+def json_option(written: str, panel: str | None = None) -> Any:
+    """Declare --json, by what it writes: every verb with a result has it."""
+    return option(f"Write JSON: {written}.", "--json", rich_help_panel=panel)
+
+
+def n_best_option(written: str, panel: str | None = None) -> Any:
+    """Declare --n-best, by what N results look like."""
+    return option(f"Write the N best: {written}.", "--n-best", "-n", metavar="N", min=1, rich_help_panel=panel)
+
+
+def out_option(place: str) -> Any:
+    """Declare --out, the folder that a verb writes, by its place or its default."""
+    return option(f"Write to this folder{place}.", "--out", "-o", metavar="FOLDER")
+
+
+def page_option(default: str) -> Any:
+    """Declare --output of a page or an image, by its default."""
+    return option(f"Write to this file ({default}); `-`: standard output.", "--output", "-o", metavar="FILE")
 
 
 # --- single options -----------------------------------------------------------------------------------------------
@@ -53,8 +73,28 @@ WithOption = Annotated[
     list[str] | None,
     option("Another model with the same vocabulary, to decode as one ensemble; repeatable.", "--with", metavar="MODEL"),
 ]
-DeviceOption = Annotated[str, option("auto, cpu, cuda or cuda:1; auto uses a GPU if there is one.", "--device")]
-PrecisionOption = Annotated[str, option("auto, float32 or bfloat16; auto uses bfloat16 on a GPU.", "--precision")]
+_DEVICE: Final = option("auto, cpu, cuda or cuda:1; auto uses a GPU if there is one.", "--device", metavar="NAME")
+_PRECISION: Final = option("auto, float32 or bfloat16; auto uses bfloat16 on a GPU.", "--precision", metavar="NAME")
+DeviceOption = Annotated[str, _DEVICE]
+PrecisionOption = Annotated[str, _PRECISION]
+TrainingDeviceOption = Annotated[str | None, _DEVICE]  # None: the recipe's
+TrainingPrecisionOption = Annotated[str | None, _PRECISION]
+SplitOption = Annotated[Literal["valid", "test"] | None, option("Corpora of the recipe to use (default: test).")]
+THRESHOLD: Final = option(
+    "Of a reader: give no answer where log P(no answer) is greater than the best answer's by more than this (default: "
+    "0).",
+    "--threshold",
+)
+LONGEST_ANSWER: Final = option(
+    "Of a reader: maximum tokens of an answer (default: 30).", "--max-answer", metavar="N", min=1
+)
+
+
+def with_device(overrides: Sequence[str] | None, device: str | None, precision: str | None) -> list[str]:
+    """Return the overrides of a recipe, with --device and --precision as keys of [train]."""
+    given = {"train.device": device, "train.precision": precision}
+    return [*(overrides or ()), *(f"{key}={value}" for key, value in given.items() if value is not None)]
+
 
 # --- options that a table declares --------------------------------------------------------------------------------
 
@@ -67,7 +107,7 @@ def flag(name: str) -> str:
 def declared(
     table: type,
     name: str,
-    *short: str,
+    *,
     panel: str | None = None,
     metavar: str | None = None,
     several: bool = False,
@@ -82,7 +122,6 @@ def declared(
     return option(
         f"{meaning}.",
         f"{flag(name)}/{flag(f'no_{name}')}" if default is True else flag(name),
-        *short,
         min=None if known.must_be else known.least,  # the option's own words say more than the parser's
         metavar=metavar,
         rich_help_panel=panel,
@@ -97,15 +136,13 @@ class Group:
     table: type
     panel: str
     only: Sequence[str] = ()  # their names; none for all of the table
-    short: Mapping[str, str] = field(default_factory=dict)  # other flags, by name
 
     def parameters(self) -> Iterator[inspect.Parameter]:
         """Yield the parameters that Typer makes the options of; texts may be given several times."""
         for name in self.only or options_of(self.table):
-            kind, short = options_of(self.table)[name].kind, self.short.get(name)
+            kind = options_of(self.table)[name].kind
             plain = kind in (int, float, bool) or get_origin(kind) is Literal
-            flags, metavar = [short] if short else [], None if plain else "TEXT"
-            option = declared(self.table, name, *flags, panel=self.panel, metavar=metavar, several=not plain)
+            option = declared(self.table, name, panel=self.panel, metavar=None if plain else "TEXT", several=not plain)
             kind = kind if plain else list[str]
             yield inspect.Parameter(name, _KEYWORD, default=None, annotation=Annotated[kind | None, option])
 
@@ -117,12 +154,13 @@ class Group:
 
 
 TestSourceOption = Annotated[
-    str | None, option("Sentences to translate, tag or parse, or texts to classify.", "--source", metavar="FILE")
+    str | None,
+    option("File of sources: sentences to translate, tag or parse, or texts to classify.", "--source", metavar="FILE"),
 ]
 TestTargetOption = Annotated[
     list[str] | None,
     option(
-        "Their references, labels or trees; repeatable for several references of each sentence.",
+        "File of targets: references, labels or trees; repeatable for several references of each sentence.",
         "--target",
         metavar="FILE",
     ),

@@ -144,7 +144,7 @@ class Sampling:
     seed: Annotated[
         int,
         Option(
-            "The same seed draws the same samples of a text, whatever other texts there are.",
+            "Random seed: the same one draws the same samples of a text, whatever other texts there are.",
             least=0,
             most=2**64 - 1,
             must_be="0 or more, and less than 2^64",

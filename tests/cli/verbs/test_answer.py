@@ -35,16 +35,16 @@ def type_in(monkeypatch: pytest.MonkeyPatch, data: str) -> None:
 
 def test_a_question_about_a_file_or_a_text(model: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "report.txt").write_text("so\nAnn lives in\nNew York now .\n")
-    assert answer(model, "--question", "Who ?", "--question", "Where ?", "--text", tmp_path / "report.txt") == 0
+    assert answer(model, "--question", "Who ?", "--question", "Where ?", "--context", tmp_path / "report.txt") == 0
     found = [line.split("\t") for line in lines(capsys)]
     assert [answer for answer, _ in found] == ["Ann", "New York"]
     assert all(0 < float(share) <= 1 for _, share in found)
-    assert answer(model, "--question", "Where ?", "--text", TEXT) == 0
+    assert answer(model, "--question", "Where ?", "--context", TEXT) == 0
     assert lines(capsys)[0].startswith("New York\t")
 
 
 def test_json_has_the_position_and_the_most_likely_stretches(model: Path, capsys: Capture) -> None:
-    assert answer(model, "-Q", "Where ?", "-t", TEXT, "--json", "--n-best", "3") == 0
+    assert answer(model, "-Q", "Where ?", "-c", TEXT, "--json", "--n-best", "3") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["question"], found["answer"]) == ("Where ?", "New York")
     assert TEXT[found["start"] : found["end"]] == "New York"
@@ -54,7 +54,7 @@ def test_json_has_the_position_and_the_most_likely_stretches(model: Path, capsys
 
 
 def test_the_most_likely_stretches_are_columns(model: Path, capsys: Capture) -> None:
-    assert answer(model, "-Q", "Where ?", "-t", TEXT, "--n-best", "2", "--max-answer", "1") == 0
+    assert answer(model, "-Q", "Where ?", "-c", TEXT, "--n-best", "2", "--max-answer", "1") == 0
     columns = lines(capsys)[0].split("\t")
     assert len(columns) == 4
     assert columns[0] in ("New", "York")
@@ -75,7 +75,7 @@ def test_questions_or_the_text_come_from_standard_input(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Capture
 ) -> None:
     type_in(monkeypatch, "Who ?\n\nWhere ?\n")
-    assert answer(model, "--text", TEXT) == 0
+    assert answer(model, "--context", TEXT) == 0
     assert [line.split("\t")[0] for line in lines(capsys)] == ["Ann", "", "New York"]
     type_in(monkeypatch, TEXT)
     assert answer(model, "--question", "Who ?") == 0
@@ -87,9 +87,9 @@ def test_questions_or_the_text_come_from_standard_input(
 
 def test_an_answer_that_a_text_does_not_have_is_empty(tmp_path: Path, capsys: Capture) -> None:
     folder = written(fresh_reader(reader_recipe(tmp_path, {"no_answer": True})), tmp_path)
-    assert answer(folder, "-Q", "Who ?", "-t", TEXT, "--threshold", "-1000") == 0
+    assert answer(folder, "-Q", "Who ?", "-c", TEXT, "--threshold", "-1000") == 0
     assert lines(capsys)[0].startswith("\t0.")
-    assert answer(folder, "-Q", "Who ?", "-t", TEXT, "--threshold", "-1000", "--json") == 0
+    assert answer(folder, "-Q", "Who ?", "-c", TEXT, "--threshold", "-1000", "--json") == 0
     found = json.loads(capsys.readouterr().out)
     assert (found["answer"], found["start"], found["end"]) == ("", None, None)
     assert found["no_answer"] == found["probability"]
@@ -99,12 +99,12 @@ def test_an_answer_that_a_text_does_not_have_is_empty(tmp_path: Path, capsys: Ca
     ("arguments", "told"),
     [
         (["q.jsonl", "-Q", "Who ?"], 'FILE has questions with their texts (one JSON object per line: {"question": '
-         '"...", "text": "..."}): leave out --question and --text.'),
-        (["-Q", " ", "-t", TEXT], "--question: the question is empty:"),
-        (["-Q", "Who ?", "-t", "blank.txt"], "blank.txt: the text is empty: give the text that the question is about."),
-        (["-t", "-"], "--text - reads the text from standard input: give the question by --question."),
+         '"...", "text": "..."}): leave out --question and --context.'),
+        (["-Q", " ", "-c", TEXT], "--question: the question is empty:"),
+        (["-Q", "Who ?", "-c", "blank.txt"], "blank.txt: the text is empty: give the text that the question is about."),
+        (["-c", "-"], "--context - reads the text from standard input: give the question by --question."),
         (["bad.jsonl"], "bad.jsonl, line 1 has no field `text`. Known: question."),
-        (["-Q", "Who ?", "-t", "missing.txt"], "missing.txt"),
+        (["-Q", "Who ?", "-c", "missing.txt"], "missing.txt"),
     ],
 )  # fmt: skip
 def test_each_mistake_is_one_line_and_exit_code_2(

@@ -71,7 +71,7 @@ def test_questions_about_an_image_give_one_line_each(
     assert len(rows) == 2
     assert all(text in ANSWERS and 1 / 3 < float(share) <= 1 for text, share in rows)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"is it red ?\n\nwhat colour is it ?\n")))
-    assert answer(model, "-p", model / "it.png", "--n-best", "2") == 0
+    assert answer(model, "--image", model / "it.png", "--n-best", "2") == 0
     first, blank, second = capsys.readouterr().out.splitlines()
     assert (first.split("\t")[:2], blank, second.split("\t")[:2]) == (rows[0], "", rows[1])
     assert len(first.split("\t")) == 4
@@ -92,17 +92,17 @@ def test_json_has_all_probabilities_and_files_name_their_images(model: Path, tmp
     [
         (["-Q", "why ?"], "This model answers questions about images: give the image by --image."),
         (
-            ["-Q", "why ?", "--text", "a cat"],
-            "--text gives a text, but this model answers questions about images: give --image instead.",
+            ["-Q", "why ?", "--context", "a cat"],
+            "--context gives a text, but this model answers questions about images: give --image instead.",
         ),
         (
-            ["-Q", "why ?", "-p", "it.png", "--max-answer", "3"],
+            ["-Q", "why ?", "--image", "it.png", "--max-answer", "3"],
             "--max-answer and --threshold apply to answers in a text, not to images: leave them out.",
         ),
-        (["-Q", "why ?", "-p", "none.png"], "none.png: no such file."),
-        (["-Q", "why ?", "-p", "."], ".: this is a folder, but must be an image."),
-        (["-Q", " ", "-p", "it.png"], "--question: the question is empty:"),
-        (["-Q", "why ?", "-p", "words.txt"], "words.txt is not an image but text: it must be PNG, JPEG or WebP."),
+        (["-Q", "why ?", "--image", "none.png"], "none.png: no such file."),
+        (["-Q", "why ?", "--image", "."], ".: this is a folder, but must be an image."),
+        (["-Q", " ", "--image", "it.png"], "--question: the question is empty:"),
+        (["-Q", "why ?", "--image", "words.txt"], "words.txt is not an image but text: it must be PNG, JPEG or WebP."),
         (
             ["q.jsonl", "-Q", "why ?"],
             'FILE has questions with their images (one JSON object per line: {"question": "...", "image": "..."}): '
@@ -125,7 +125,7 @@ def test_each_mistake_is_one_line_and_exit_code_2(
 def test_a_reader_of_texts_refuses_an_image(tmp_path: Path, capsys: Capture) -> None:
     folder = written(fresh_reader(reader_recipe(tmp_path)), tmp_path)
     assert answer(folder, "-Q", "Who ?", "--image", "it.png") == 2
-    told = "--image gives an image, but this model answers questions about texts: give --text instead."
+    told = "--image gives an image, but this model answers questions about texts: give --context instead."
     assert told in capsys.readouterr().err
 
 

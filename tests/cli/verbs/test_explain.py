@@ -56,7 +56,7 @@ def test_states_are_in_json_on_request(capsys: Capture) -> None:
 
 
 def test_a_given_translation_is_explained(reversing_folder: Path, capsys: Capture) -> None:
-    assert explain(reversing_folder, "--json", "--text", "ant bee", "--target", "ant bee") == 0
+    assert explain(reversing_folder, "--json", "--text", "ant bee", "--target-text", "ant bee") == 0
     found = json.loads(capsys.readouterr().out)
     assert found["output"] == "ant bee"
     assert [one["piece"] for one in found["predictions"]] == ["ant", "bee", "</s>"]
@@ -100,7 +100,10 @@ def test_a_text_is_also_explained_with_another_word(reversing_folder: Path, tmp_
             ("--swap", "bee=dog", "--svg"),
             "--svg draws one explanation, and --swap adds another: leave out one of them.",
         ),
-        (("--swap", "bee=dog", "--target", "ant"), "--swap shows what else the model would write, and --target fixes"),
+        (
+            ("--swap", "bee=dog", "--target-text", "ant"),
+            "--swap shows what else the model would write, and --target-text fixes",
+        ),
     ]
     for arguments, message in refused:
         assert explain(reversing_folder, "--text", "ant bee cat", *arguments) == 2
@@ -147,7 +150,10 @@ def test_models_of_every_task_have_a_page(name: str, text: str, tmp_path: Path) 
 @pytest.mark.parametrize(("arguments", "message"), [
     (["--json", "--svg", "-t", "ant"], "--json and --svg are two forms of the same: leave out one of them."),
     (["--svg", "-t", "ant", "-t", "bee"], "--svg draws one text, but there are 2: give one, or leave out --svg."),
-    (["--target", "x", "-t", "ant", "-t", "b"], "--target is the translation of one text, but there are 2: give one."),
+    (
+        ["--target-text", "x", "-t", "ant", "-t", "b"],
+        "--target-text is the translation of one text, but there are 2: give one.",
+    ),
     (["-t", " "], "There is no text: give one, as in `heedful explain MODEL \"some text\"`."),
     (["-t", "ant"] * 101, "There are 101 texts, but a page holds at most 100: give fewer."),
     (["-t", "ant", "-o", "nowhere/page.html"], "there is no folder nowhere"),
@@ -160,7 +166,7 @@ def test_options_that_do_not_fit_together_are_refused(
 
 
 def test_what_is_for_translators_alone_is_refused_elsewhere(capsys: Capture) -> None:
-    for option, value in (("--target", "x"), ("--to", "de")):
+    for option, value in (("--target-text", "x"), ("--to", "de")):
         assert explain(BUNDLES / "bert", "-t", "a [MASK]", option, value) == 2
         expected = f"{option} is for translators, but the task of this model is `fill`: leave it out."
         assert expected in capsys.readouterr().err

@@ -180,7 +180,7 @@ def test_on_a_terminal_lines_are_continued_one_by_one(
         (["-p", "a", "--json", "--only-new"], "--json has the prompt as a key of its own: leave out --only-new."),
         (
             ["-p", "a", "--beam", "2", "-n", "3"],
-            "--samples is 3, but a beam of 2 finds no more than 2: set --beam to 3 or more, or sample with a "
+            "--n-best is 3, but a beam of 2 finds no more than 2: set --beam to 3 or more, or sample with a "
             "--temperature above 0.",
         ),
         (

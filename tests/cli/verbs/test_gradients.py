@@ -7,7 +7,7 @@ import pytest
 
 from heedful.cli.main import run
 
-SMALL = ["gradients", "--width", "8", "--steps", "12"]
+SMALL = ["gradients", "--width", "8", "--length", "12"]
 
 
 def test_a_table_has_a_column_for_each_cell_and_ends_where_the_steps_do(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,5 +28,5 @@ def test_json_has_every_distance_and_a_seed_gives_the_same_again(tmp_path: Path)
 
 
 def test_no_steps_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["gradients", "--steps", "0"]) == 2
-    assert "Invalid value for '--steps': must be at least 1." in capsys.readouterr().err
+    assert run(["gradients", "--length", "0"]) == 2
+    assert "Invalid value for '--length': must be at least 1." in capsys.readouterr().err

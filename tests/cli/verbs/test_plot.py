@@ -15,14 +15,14 @@ Capture = pytest.CaptureFixture[str]
     ["positions", "demo-en-es", "--length", "50"],
     ["schedule"],
     ["schedule", "demo-en-es", "--schedule", "cosine,lr=0.001,steps=500", "--log"],
-    ["distribution", "softmax", "sparsemax", "--scores", "1,0"],
+    ["distribution", "softmax", "sparsemax", "--values", "1,0"],
     ["architecture", "demo-en-es"],
     ["unrolled", "rnnsearch", "--text", "a b"],
     ["unrolled", "--layers", "2", "--bidirectional"],
     ["cell", "gru"],
     ["cell", "sutskever"],
-    ["layer-cost", "--width", "16", "--tokens", "32"],
-    ["gradients", "--width", "8", "--steps", "10"],
+    ["layer-cost", "--width", "16", "--batch-tokens", "32"],
+    ["gradients", "--width", "8", "--length", "10"],
 ], ids=" ".join)  # fmt: skip
 def test_every_plot_is_an_image(arguments: list[str], capsys: Capture) -> None:
     assert run(["plot", *arguments, "-o", "-"]) == 0
@@ -41,7 +41,7 @@ def test_an_alignment_is_drawn(reversing_folder: Path, tmp_path: Path, capsys: C
     (["positions", "--width", "7"], "--width is 7, but sinusoidal positions have an even number of dimensions."),
     (["positions", "--dimensions", "a"], "--dimensions: `a` is not a whole number from 0 on"),
     (["positions", "--set", "model.width=8"], "--set changes a recipe, but there is none"),
-    (["distribution", "--scores", "1,x"], "--scores: `x` is not a number below a million"),
+    (["distribution", "--values", "1,x"], "--values: `x` is not a number below a million"),
     (["layer-cost", "--work", "both"], "--work both needs a record with --results"),
     (["architecture", "tests/golden/bundles/transformer", "--set", "model.layers=2"], "--set changes recipes only"),
     (["alignment", "tests/golden/bundles/bert", "some text"], "does not translate (its task is `fill`)"),

@@ -66,7 +66,7 @@ def test_a_model_of_another_task_is_refused(tmp_path: Path, capsys: Capture) -> 
 
 
 def test_evaluate_shows_accuracy_and_the_scores_of_spans(phrases: Path, tmp_path: Path, capsys: Capture) -> None:
-    assert run(["evaluate", str(phrases), "--device", "cpu", "-o", str(tmp_path / "said.txt")]) == 0
+    assert run(["evaluate", str(phrases), "--device", "cpu", "--outputs", str(tmp_path / "said.txt")]) == 0
     shown = capsys.readouterr().out
     for part in ("accuracy ", "words; 95% interval", "of 40 true spans", "type  precision", "NP  "):
         assert part in shown

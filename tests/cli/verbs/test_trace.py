@@ -27,7 +27,7 @@ def image(tmp_path: Path) -> str:
 
 
 def test_a_worked_example_is_printed(capsys: Capture) -> None:
-    assert trace("transformer", "--head", "2", "--query", "2", "--target", "der") == 0
+    assert trace("transformer", "--head", "2", "--query", "2", "--target-text", "der") == 0
     shown = capsys.readouterr().out
     assert shown.startswith("encoder, layer 1, head 2: query 2 of ")
     assert "q . k  / sqrt(4)    softmax  v" in shown
@@ -45,7 +45,7 @@ def test_json_has_every_number(capsys: Capture) -> None:
 
 def test_a_page_is_written_for_a_head_and_for_a_cell(tmp_path: Path, capsys: Capture) -> None:
     for name in ("transformer", "recurrent-bahdanau"):
-        assert trace(name, "--target", "der", "-o", str(tmp_path / "page.html")) == 0
+        assert trace(name, "--target-text", "der", "-o", str(tmp_path / "page.html")) == 0
         assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
         assert capsys.readouterr().err.endswith("kB): open it in a browser.\n")
 
@@ -81,12 +81,12 @@ def test_one_image_is_traced(image: str, capsys: Capture) -> None:
 
 @pytest.mark.parametrize(("name", "arguments", "message"), [
     ("transformer", ["--layer", "3"], "There is no head 1 in layer 3 of `encoder`: the model has 2 layers of 2 heads."),
-    ("transformer", ["--query", "99", "--target", "der"], "that attend here: choose --query from 1 to "),
+    ("transformer", ["--query", "99", "--target-text", "der"], "that attend here: choose --query from 1 to "),
     ("transformer", ["--kind", "question"], "no heads of this kind, but has heads of `encoder`, `decoder`, `cross`."),
     ("transformer", ["--kind", "cell"], "This model has no recurrent cell"),
     ("language-recurrent", ["--kind", "encoder"], "of `encoder`: the model has no heads of this kind."),
     ("language-recurrent", ["--direction", "backward"], "This network reads in one direction"),
-    ("language-recurrent", ["--target", "x"], "--target is for translators, but"),
+    ("language-recurrent", ["--target-text", "x"], "--target-text is for translators, but"),
     ("classifier-bag", [], "This model has neither"),
     ("images-vit", [], "the tree.: no such file. This model reads images"),
     ("reader", [], "This model answers questions: add one"),

@@ -1,4 +1,4 @@
-"""`heedful answer MODEL --question Q --text FILE`: the span of a text that answers a question.
+"""`heedful answer MODEL --question Q --context FILE`: the span of a text that answers a question.
 
 With a model that reads images, `--image FILE` takes the place of the text.
 """
@@ -17,7 +17,7 @@ from heedful.base.errors import UserError
 from heedful.base.files import expand_user
 from heedful.cli.answering import Answering
 from heedful.cli.input import InputLines, as_one_text, family_of, of_texts, open_inputs, standard_input
-from heedful.cli.options import option, with_option_groups
+from heedful.cli.options import LONGEST_ANSWER, THRESHOLD, json_option, n_best_option, option, with_option_groups
 from heedful.cli.output import Line
 from heedful.data.corpora.formats.rows import json_object, text_field
 from heedful.data.corpora.images import AskedImage, LabelledImage, locate_image, make_image_question
@@ -47,35 +47,30 @@ def command(
     ] = None,
     question: Annotated[
         list[str] | None,
-        option("A question about --text or --image; repeatable.", "--question", "-Q", metavar="QUESTION"),
+        option("A question, about --context or --image; repeatable.", "--question", "-Q", metavar="QUESTION"),
     ] = None,
     text: Annotated[
-        str | None, option("The text: a file, or the text itself; `-`: stdin.", "--text", "-t", metavar="FILE|TEXT")
+        str | None,
+        option("What to answer from: a file, or the text itself; `-`: stdin.", "--context", "-c", metavar="FILE|TEXT"),
     ] = None,
-    image: Annotated[
-        str | None, option("The image, for a model that reads images.", "--image", "-p", metavar="FILE")
-    ] = None,
-    n_best: Annotated[int, option("Write the K most likely answers.", metavar="K", min=1)] = 1,
-    max_answer: Annotated[int, option("Maximum tokens of an answer.", metavar="N", min=1)] = MAX_ANSWER,
-    threshold: Annotated[
-        float, option("Give no answer where log P(no answer) is greater than the best answer's by more than this.")
-    ] = 0.0,
+    image: Annotated[str | None, option("The image, for a model that reads images.", "--image", metavar="FILE")] = None,
+    n_best: Annotated[int, n_best_option("the most likely answers, on one line")] = 1,
+    max_answer: Annotated[int, LONGEST_ANSWER] = MAX_ANSWER,
+    threshold: Annotated[float, THRESHOLD] = 0.0,
     as_json: Annotated[
         bool,
-        option(
-            "Write one JSON object per line: answer, position, probability and spans; of an image's answer, all "
-            "probabilities.",
-            "--json",
+        json_option(
+            "one object per line, with answer, position, probability and spans; of an image's answer, all probabilities"
         ),
     ] = False,
 ) -> None:
     """Answer questions about a text with spans of the text, copied exactly, or questions about an image.
 
     Each line of output is an answer and its probability, separated by a tab; the answer is empty if the model decides
-    that the text has none. With --text alone, questions are read from standard input, one per line; with --question
+    that the text has none. With --context alone, questions are read from standard input, one per line; with --question
     alone, the text is. With neither, each line is a JSON object with a question and its text. A blank line stays blank.
 
-    A model that reads images needs --image instead of --text, and answers with one of the answers that it was
+    A model that reads images needs --image instead of --context, and answers with one of the answers that it was
     trained with.
     """
     family = family_of(asked.model)
@@ -83,7 +78,9 @@ def command(
     line_of: Callable[[Any, Any], Line]
     if family == "image_answerer":
         if text is not None:
-            raise UserError("--text gives a text, but this model answers questions about images: give --image instead.")
+            raise UserError(
+                "--context gives a text, but this model answers questions about images: give --image instead."
+            )
         if max_answer != MAX_ANSWER or threshold:
             raise UserError("--max-answer and --threshold apply to answers in a text, not to images: leave them out.")
         entries, read = _about_images(inputs, question, image)
@@ -95,10 +92,10 @@ def command(
     else:
         if image is not None and family == "reader":
             raise UserError(
-                "--image gives an image, but this model answers questions about texts: give --text instead."
+                "--image gives an image, but this model answers questions about texts: give --context instead."
             )
         if inputs and (question or text is not None):
-            raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --text.")
+            raise UserError(f"FILE has questions with their texts ({_JSON_LINES}): leave out --question and --context.")
         if family != "reader":  # which loading refuses, before anything is read from standard input
             _load(asked)
         entries, read = _about_texts(inputs, question, text)
@@ -141,7 +138,7 @@ def _about_texts(inputs: Sequence[str] | None, questions: Sequence[str] | None, 
 
         return open_inputs(inputs, on_each_line=_JSON_LINES), read
     if text == "-" and not questions:
-        raise UserError("--text - reads the text from standard input: give the question by --question.")
+        raise UserError("--context - reads the text from standard input: give the question by --question.")
     (opened,) = open_inputs(None if text is None else [text])
     (about,) = as_one_text(opened).lines()
     if not about.strip():

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from heedful.cli import messages
-from heedful.cli.options import option
+from heedful.cli.options import json_option, option, out_option
 from heedful.cli.output import write_result
 
 
@@ -13,12 +13,12 @@ def command(
     models: Annotated[
         list[str], typer.Argument(metavar="MODEL...", help="A run folder, or several models of the same shape.")
     ],
-    out: Annotated[str, option("Folder for the averaged model.", "--out", "-o", metavar="FOLDER")],
+    out: Annotated[str, out_option(", as a model of its own")],
     last: Annotated[int | None, option("Average the last N checkpoints of the run.", metavar="N", min=2)] = None,
     best: Annotated[
         int | None, option("Average the N best of the checkpoints that were validated when saved.", metavar="N", min=2)
     ] = None,
-    as_json: Annotated[bool, option("Print one JSON object: the folder, and what was averaged.", "--json")] = False,
+    as_json: Annotated[bool, json_option("the folder, and what was averaged")] = False,
 ) -> None:
     """Average the weights of the last or best checkpoints of a run, or of several models, into a new model."""
     from heedful.runs.averaging import are_strangers, average  # importing torch takes seconds

@@ -11,7 +11,7 @@ import typer
 from heedful.base.columns import align_columns
 from heedful.base.errors import UserError, counted
 from heedful.cli import messages
-from heedful.cli.options import OutputOption, option
+from heedful.cli.options import OutputOption, json_option, option
 from heedful.cli.output import check_output, line_writer
 from heedful.data.cache import CacheEntry, cache_entries, cache_folder, remove_entry, remove_leftovers
 
@@ -28,7 +28,7 @@ OlderOption = Annotated[
 @app.command("list")
 def list_entries(
     older: OlderOption = None,
-    as_json: Annotated[bool, option("Write one JSON object per line.", "--json")] = False,
+    as_json: Annotated[bool, json_option("one object per entry")] = False,
     output: OutputOption = None,
 ) -> None:
     """List what is in the cache, the longest unused first: kind, size, days since its last use, content."""

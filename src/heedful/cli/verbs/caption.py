@@ -12,7 +12,7 @@ from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.answering import Answering
 from heedful.cli.input import check_all_read, image_inputs
-from heedful.cli.options import Searching, option, with_option_groups
+from heedful.cli.options import Searching, json_option, n_best_option, option, with_option_groups
 from heedful.cli.output import Line
 
 if TYPE_CHECKING:
@@ -26,15 +26,11 @@ def command(
         list[str] | None,
         typer.Argument(metavar="FILE", help="Image files (PNG, JPEG, WebP), and folders of them."),
     ] = None,
-    nbest: Annotated[
-        int | None, option("Write N captions per image: path, score, caption.", "--n-best", "-n", metavar="N", min=1)
-    ] = None,
+    nbest: Annotated[int | None, n_best_option("captions per image, on lines with path, score, caption")] = None,
     patches: Annotated[
         bool, option("With --json: the row and column of the patch that each piece attended to most.", "--patches")
     ] = False,
-    as_json: Annotated[
-        bool, option("Write one JSON object per image: path, text, score, token ids and more.", "--json")
-    ] = False,
+    as_json: Annotated[bool, json_option("one object per image, with path, text, score, token ids and more")] = False,
     *,
     search: Searching,
 ) -> None:

@@ -6,7 +6,7 @@ from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import check_all_read, family_of, image_inputs
-from heedful.cli.options import option, with_option_groups
+from heedful.cli.options import json_option, option, with_option_groups
 from heedful.cli.output import Line
 
 if TYPE_CHECKING:
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 @with_option_groups
 def command(
     asked: AnsweringTexts,
-    every_class: Annotated[bool, option("Write every class with its probability, most likely first.", "--all")] = False,
-    as_json: Annotated[bool, option("Write one JSON object per line: label and all probabilities.", "--json")] = False,
+    every_class: Annotated[
+        bool, option("Write everything: each class with its probability, most likely first.", "--all")
+    ] = False,
+    as_json: Annotated[bool, json_option("one object per line, with label and all probabilities")] = False,
 ) -> None:
     """Classify files, texts or standard input, line by line and in order. A blank line stays blank.
 

@@ -19,9 +19,11 @@ from heedful.cli.options import (
     DeviceOption,
     OutputOption,
     PrecisionOption,
+    SplitOption,
     TestSourceOption,
     TestTargetOption,
     ToOption,
+    json_option,
     option,
     with_option_groups,
 )
@@ -52,9 +54,7 @@ def command(
     source: TestSourceOption = None,
     target: TestTargetOption = None,
     to: ToOption = None,
-    split: Annotated[
-        Literal["valid", "test"] | None, option("Which corpora of the recipes to use (default: test).")
-    ] = None,
+    split: SplitOption = None,
     corpus: Annotated[
         str | None, option("Which of these corpora, by name or number (default: the first).", metavar="NAME")
     ] = None,
@@ -62,9 +62,9 @@ def command(
         BleuTokenize | None, option("Tokenizer of BLEU (default: that of the recipes; 13a for files).")
     ] = None,
     samples: Annotated[int, option("Number of draws in each test.", min=100)] = 1000,
-    seed: Annotated[int, option("Random seed of the draws.", min=0)] = 12345,
+    seed: Annotated[int, option("Random seed, of the draws.", min=0)] = 12345,
     examples: Annotated[int, option("Number of sentences to show in each direction.", min=0)] = 5,
-    as_json: Annotated[bool, option("Write one JSON object.", "--json")] = False,
+    as_json: Annotated[bool, json_option("one object")] = False,
     output: OutputOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",

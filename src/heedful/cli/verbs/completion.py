@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
+from heedful.cli.help import choices_of
 from heedful.cli.main import VERBS, command_of
 from heedful.cli.options import OutputOption
 from heedful.cli.output import check_output, write_result
@@ -48,7 +49,7 @@ def words_of(command: Any, path: tuple[str, ...], recipes: Sequence[str]) -> Ite
         if parameter.param_type_name == "argument":
             shown = str(parameter.metavar or "")
             words += recipes if "RECIPE" in shown or (path[0] == "recipes" and shown == "NAME") else []
-            words += _choices(parameter)
+            words += choices_of(parameter)
     help_line = (command.help or "").partition("\n")[0]
     yield VerbWords(path, help_line, (*options, help_option), tuple(below), tuple(words))
     for name, subcommand in below.items():
@@ -57,15 +58,9 @@ def words_of(command: Any, path: tuple[str, ...], recipes: Sequence[str]) -> Ite
 
 def _options(parameters: Sequence[Any]) -> Iterator[OptionWords]:
     for parameter in parameters:
-        if parameter.param_type_name == "option":
+        if parameter.param_type_name == "option" and not parameter.hidden:
             flags = tuple(sorted((*parameter.opts, *parameter.secondary_opts), key=len))
-            yield OptionWords(flags, parameter.help or "", not parameter.is_flag, _choices(parameter))
-
-
-def _choices(parameter: Any) -> tuple[str, ...]:
-    descriptor = getattr(parameter, "type_descriptor", None)  # where Typer brings its own click; else its type has them
-    found = getattr(descriptor, "choices", None) or getattr(getattr(parameter, "type", None), "choices", None)
-    return tuple(map(str, found or ()))
+            yield OptionWords(flags, parameter.help or "", not parameter.is_flag, choices_of(parameter))
 
 
 # --- scripts ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from heedful.base.errors import Stopped, UserError
 from heedful.base.files import output_folder, write_bytes
 from heedful.cli import messages
-from heedful.cli.options import SetOption, option
+from heedful.cli.options import SetOption, option, out_option
 from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -43,9 +43,7 @@ Next, with your own files, one sentence per line, the same number of lines in bo
 
 
 def command(
-    out: Annotated[
-        Path | None, option("Run folder; by default runs/demo, or runs/demo-images.", "--out", "-o", metavar="FOLDER")
-    ] = None,
+    out: Annotated[Path | None, out_option(" (default: runs/demo, or runs/demo-images)")] = None,
     images: Annotated[
         bool, option("Train a classifier of images instead, and show what it says of some.", "--images")
     ] = False,

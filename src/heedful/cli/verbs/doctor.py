@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from heedful.base.columns import align_columns, one_column
 from heedful.base.errors import UserError
 from heedful.cli.messages import is_quiet
-from heedful.cli.options import OutputOption, RecipeArgument, SetOption, option
+from heedful.cli.options import OutputOption, RecipeArgument, SetOption, json_option, option
 from heedful.cli.output import check_output, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.defaults.apply import with_followed_defaults
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 def command(
     recipe: RecipeArgument,
     set_: SetOption = None,
-    json_: Annotated[bool, option("Write everything as one JSON object.", "--json")] = False,
+    json_: Annotated[bool, json_option("everything, as one object")] = False,
     output: OutputOption = None,
     quick: Annotated[bool, option("Skip the ten training steps, and with them the time estimate.", "--quick")] = False,
     strict: Annotated[bool, option("Exit with code 2 on warnings too, not only on problems.", "--strict")] = False,

@@ -24,7 +24,7 @@ def command(
         Literal["mean", "first", "max", "last"],
         option("How the vectors of tokens become one: mean, maximum, that of <s>, or the last."),
     ] = "mean",
-    layer: Annotated[int, option("Layer of a Transformer: 0 is the embedding; -1, the last.")] = -1,
+    layer: Annotated[int, option("Layer, counted from 1; 0 is the embedding, -1 the last, of a Transformer.")] = -1,
     markers: Annotated[bool, option("Count <s> and </s> as tokens.", "--markers")] = False,
 ) -> None:
     """Write each text as a vector: what a classifier or a language model makes of it.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean, median, stdev
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -15,10 +15,13 @@ from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli import messages
 from heedful.cli.options import (
+    LONGEST_ANSWER,
+    THRESHOLD,
     DecodingOptions,
     DeviceOption,
     PrecisionOption,
     RawOption,
+    SplitOption,
     StrideOption,
     TestSourceOption,
     TestTargetOption,
@@ -27,6 +30,7 @@ from heedful.cli.options import (
     Wording,
     declared,
     flag,
+    json_option,
     option,
     with_option_groups,
 )
@@ -61,21 +65,18 @@ def command(
     to: ToOption = None,
     raw: RawOption = False,
     others: WithOption = None,
-    split: Annotated[
-        Literal["valid", "test"] | None, option("Which corpora of the recipe to use (default: test).")
-    ] = None,
+    split: SplitOption = None,
     stride: StrideOption = None,
     unconstrained: Annotated[bool, declared(ParseOptions, "unconstrained")] = False,
-    threshold: Annotated[
-        float | None,
-        option("How much greater a reader's log P(no answer) must be than its best answer's to give none."),
+    threshold: Annotated[float | None, THRESHOLD] = None,
+    max_answer: Annotated[int | None, LONGEST_ANSWER] = None,
+    as_json: Annotated[bool, json_option("one object")] = False,
+    record: Annotated[  # of our own benchmarks, whose results are a folder of the repository
+        str | None, option("Also write benchmarks/results/NAME.json.", metavar="NAME", hidden=True)
     ] = None,
-    max_answer: Annotated[int | None, option("Maximum tokens of a reader's answer.", metavar="N", min=1)] = None,
-    as_json: Annotated[bool, option("Print one JSON object.", "--json")] = False,
-    record: Annotated[str | None, option("Also write benchmarks/results/NAME.json.", metavar="NAME")] = None,
     output: Annotated[
         Path | None,
-        option("Also write the model's outputs to this file, one line per text.", "--output", "-o", metavar="FILE"),
+        option("Also write the model's outputs to this file, one line per text.", "--outputs", metavar="FILE"),
     ] = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
@@ -117,7 +118,7 @@ def command(
             refuse_evaluation_option(name, flag(name), rules, models[0])
     if output and not rules.outputs:
         raise UserError(
-            f"--output is for what a model says of whole texts, but {models[0]} is a model that {rules.does}: "
+            f"--outputs is for what a model says of whole texts, but {models[0]} is a model that {rules.does}: "
             "leave it out."
         )
     tests = averaged_tests(models, described, given, split or "test")

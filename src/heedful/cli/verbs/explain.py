@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.input import image_inputs, open_inputs, sees_images
-from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, TextOption, ToOption, option
+from heedful.cli.options import (
+    DeviceOption,
+    InputsArgument,
+    ModelArgument,
+    PrecisionOption,
+    TextOption,
+    ToOption,
+    json_option,
+    option,
+    page_option,
+)
 from heedful.cli.output import check_output, line_writer, write_page
 from heedful.data.corpora.texts import text_of_line
 
@@ -21,7 +31,7 @@ _MOST: Final = 100  # texts of a page
 
 QuestionOption = Annotated[
     str | None,
-    option("Question about the text or image, for models that answer.", "--question", "-Q", metavar="QUESTION"),
+    option("A question, about the text or image, for models that answer.", "--question", "-Q", metavar="QUESTION"),
 ]
 
 
@@ -31,10 +41,10 @@ def command(
     text: TextOption = None,
     question: QuestionOption = None,
     target: Annotated[
-        str | None, option("Explain this translation instead of the model's own.", metavar="TEXT")
+        str | None, option("Target text: explain this, not the model's own.", "--target-text", metavar="TEXT")
     ] = None,
     to: ToOption = None,
-    top: Annotated[int, option("Number of runners-up of each predicted token.", metavar="N", min=0)] = 5,
+    top: Annotated[int, option("Number of tokens: runners-up of each that is predicted.", metavar="N", min=0)] = 5,
     gradients: Annotated[
         bool, option("Also show how much each input token influences a prediction.", "--gradients/--no-gradients")
     ] = True,
@@ -69,17 +79,13 @@ def command(
     as_map: Annotated[
         bool, option("Write a map of the vectors of several texts instead, at least 3: close texts are alike.", "--map")
     ] = False,
-    as_json: Annotated[
-        bool, option("Write one JSON object per text instead of a page: all weights, exactly.", "--json")
-    ] = False,
+    as_json: Annotated[bool, json_option("instead of a page one object per text, with all weights, exactly")] = False,
     as_svg: Annotated[
         bool, option("Write one image of a single text instead of a page: every layer and head.", "--svg")
     ] = False,
-    output: Annotated[
-        Path | None,
-        option("File of the page (default: explain.html); `-`: standard output.", "--output", "-o", metavar="FILE"),
-    ] = None,
+    output: Annotated[Path | None, page_option(f"default: {PAGE}")] = None,
     device: DeviceOption = "auto",
+    precision: PrecisionOption = "auto",
 ) -> None:
     """Show how a model read a text: the weights of every layer and head, token probabilities, the alignment.
 
@@ -105,17 +111,19 @@ def command(
     if imaged and swapped:
         raise UserError("--swap changes words of a text, but this model reads images: leave it out.")
     if target is not None and swapped:
-        raise UserError("--swap shows what else the model would write, and --target fixes it: leave out one of them.")
+        raise UserError(
+            "--swap shows what else the model would write, and --target-text fixes it: leave out one of them."
+        )
     if as_svg and len(lines) > 1 and not as_map:
         raise UserError(f"--svg draws one text, but there are {len(lines):,}: give one, or leave out --svg.")
     if as_map and imaged:
         raise UserError("--map is of texts, but this model reads images: leave it out.")
     if target is not None and len(lines) > 1 and not as_map:
-        raise UserError(f"--target is the translation of one text, but there are {len(lines):,}: give one.")
+        raise UserError(f"--target-text is the translation of one text, but there are {len(lines):,}: give one.")
     with messages.busy(f"loading {model}"):
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-        loaded: Any = load(model, "cpu" if heads and not as_map else device)
+        loaded: Any = load(model, "cpu" if heads and not as_map else device, precision)
     name = Path(model).resolve().name
     if as_map:
         _write_map(loaded, name, [line for line, _ in lines], as_json, as_svg, output)
@@ -220,8 +228,8 @@ def check_options(model: Any, question: str | None, target: str | None, to: str 
     if not hasattr(model, "explain"):
         raise UserError(f"Models of the task `{task}` are not explained.")
     takes = signature(model.explain).parameters
-    for name, value in (("target", target), ("to", to)):
-        if value is not None and name not in takes:
+    for name, value in (("target-text", target), ("to", to)):
+        if value is not None and name.partition("-")[0] not in takes:
             raise UserError(f"--{name} is for translators, but the task of this model is `{task}`: leave it out.")
     if "question" in takes and question is None:
         raise UserError('This model answers questions: add one, as in --question "Who found the keys?".')

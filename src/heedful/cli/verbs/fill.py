@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from heedful.base.columns import one_line
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.options import option, with_option_groups
+from heedful.cli.options import json_option, option, with_option_groups
 from heedful.cli.output import Line
 
 if TYPE_CHECKING:
@@ -16,10 +16,8 @@ if TYPE_CHECKING:
 @with_option_groups
 def command(
     asked: AnsweringTexts,
-    top: Annotated[int, option("Show the K most likely tokens for each mask.", metavar="K", min=1)] = 5,
-    as_json: Annotated[
-        bool, option("Write one JSON object per line: the text, and the tokens for each mask.", "--json")
-    ] = False,
+    top: Annotated[int, option("Number of tokens: the most likely ones for each mask.", metavar="N", min=1)] = 5,
+    as_json: Annotated[bool, json_option("one object per line, with the text, and the tokens for each mask")] = False,
 ) -> None:
     """Fill in the masks of texts: each text with the most likely tokens, then a list of candidates for each mask.
 

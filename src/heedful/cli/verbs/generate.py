@@ -10,15 +10,15 @@ from heedful.base.options import options_of
 from heedful.cli import messages
 from heedful.cli.answering import Answering
 from heedful.cli.input import InputLines, as_one_text, open_inputs
-from heedful.cli.options import Group, InputsArgument, option, with_option_groups
+from heedful.cli.options import Group, InputsArgument, json_option, n_best_option, option, with_option_groups
 from heedful.cli.output import Line, line_progress, line_writer, write_part
 from heedful.tasks.generate.generation import GenerateOptions, Generation
 
 if TYPE_CHECKING:
     from heedful.tasks.generate.model import TextGenerator
 
-_SAMPLING: Final = ("temperature", "top_k", "top_p", "min_p", "seed", "samples")
-_SEARCH: Final = tuple(name for name in options_of(GenerateOptions) if name not in _SAMPLING)
+_SAMPLING: Final = ("temperature", "top_k", "top_p", "min_p", "seed")
+_SEARCH: Final = tuple(name for name in options_of(GenerateOptions) if name not in (*_SAMPLING, "samples"))
 _BETWEEN: Final = "---"  # the line between two texts
 
 
@@ -27,17 +27,19 @@ def command(
     asked: Answering,
     inputs: InputsArgument = None,
     prompt: Annotated[
-        list[str] | None, option("A text to continue; repeatable.", "--prompt", "-p", "--text", "-t", metavar="TEXT")
+        list[str] | None,
+        option("A text, to be continued; repeatable.", "--prompt", "-p", "--text", "-t", metavar="TEXT"),
     ] = None,
     whole: Annotated[
-        bool, option("Take each file as one prompt with its line breaks, not as one per line.", "--whole")
+        bool, option("Take each file as one text, with its line breaks, not as one per line.", "--whole")
     ] = False,
     only_new: Annotated[bool, option("Write only what follows the prompts.", "--only-new")] = False,
+    n_best: Annotated[int | None, n_best_option("texts per prompt, sampled ones or those of a beam")] = None,
     as_json: Annotated[
-        bool, option("Write one JSON object per text: tokens, log probabilities and why it ended.", "--json")
+        bool, json_option("one object per text, with tokens, log probabilities and why it ended")
     ] = False,
     *,
-    sampling: Annotated[GenerateOptions, Group(GenerateOptions, "Sampling", _SAMPLING, {"samples": "-n"})],
+    sampling: Annotated[GenerateOptions, Group(GenerateOptions, "Sampling", _SAMPLING)],
     search: Annotated[GenerateOptions, Group(GenerateOptions, "Search and endings", _SEARCH)],
 ) -> None:
     """Continue prompts with a language model: texts, the lines of files, or lines that are typed, until Ctrl-D.
@@ -54,7 +56,7 @@ def command(
         from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
 
         generator = TextGenerator.load(*place)
-    work = _Generating(generator, {**sampling, **search}, as_json, with_prompt=not only_new)
+    work = _Generating(generator, {**sampling, **search, "samples": n_best}, as_json, with_prompt=not only_new)
     with line_writer(asked.output) as write, line_progress("generating", entries, asked.output) as progress:
         for entry in entries:
             if as_json or asked.output is not None:
@@ -113,7 +115,7 @@ class _Generating:
         for part in chunks(entry.lines(), 1 if entry.typed else CHUNK, entry.ready):
             if entry.typed and not part[0].strip():
                 continue
-            if len(part) == 1 and self._options.get("samples", 1) == 1:
+            if len(part) == 1 and (self._options["samples"] or 1) == 1:
                 self._stream(part[0], entry, number)
             else:
                 for blocks in self.blocks(part, entry, number):

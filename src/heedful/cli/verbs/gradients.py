@@ -2,20 +2,26 @@
 
 from typing import Annotated
 
-from heedful.cli.options import OutputOption, option
+from heedful.cli.options import OutputOption, json_option, option
 from heedful.cli.output import check_output, line_writer
 
 _DISTANCES = (0, 1, 2, 5, 10, 20, 50, 100, 200, 500)
 
 
 def command(
-    width: Annotated[int, option("Width of the states.", metavar="N", min=1, max=10_000)] = 100,
+    width: Annotated[int, option("Number of dimensions, of the states.", metavar="N", min=1, max=10_000)] = 100,
     steps: Annotated[
         int,
-        option("Number of steps of the sequence; the loss depends on the last output.", metavar="N", min=1, max=10_000),
+        option(
+            "Number of positions, of the sequence; the loss depends on the last output.",
+            "--length",
+            metavar="N",
+            min=1,
+            max=10_000,
+        ),
     ] = 101,
-    seed: Annotated[int, option("Seed of weights and inputs.", metavar="N", min=0)] = 1,
-    as_json: Annotated[bool, option("Write one JSON object with the norm at every distance.", "--json")] = False,
+    seed: Annotated[int, option("Random seed, of weights and inputs.", metavar="N", min=0)] = 1,
+    as_json: Annotated[bool, json_option("one object with the norm at every distance")] = False,
     output: OutputOption = None,
 ) -> None:
     """Measure gradients over time: their norm by distance from the loss, for tanh, GRU and LSTM cells.

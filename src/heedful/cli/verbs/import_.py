@@ -7,16 +7,14 @@ from typing import Annotated
 import typer
 
 from heedful.base.errors import UserError
-from heedful.cli.options import option
+from heedful.cli.options import json_option, out_option
 from heedful.cli.output import write_result
 
 
 def command(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Local folder written by `transformers`.")],
-    out: Annotated[
-        str | None, option("Folder for the model (default: runs/NAME).", "--out", "-o", metavar="FOLDER")
-    ] = None,
-    as_json: Annotated[bool, option("Print one JSON object: the folder, its kind and its size.", "--json")] = False,
+    out: Annotated[str | None, out_option(" (default: runs/NAME)")] = None,
+    as_json: Annotated[bool, json_option("the folder, its kind and its size")] = False,
 ) -> None:
     """Import MarianMT (such as the OPUS-MT translators), BERT, GPT-2, ViT or a Llama-shaped model from a folder.
 

@@ -10,7 +10,7 @@ from heedful.base.trees import UNTAGGED, Leaf, Tree, read_tree
 from heedful.cli import messages
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import InputLines
-from heedful.cli.options import Searching, WithOption, declared, option, with_option_groups
+from heedful.cli.options import Searching, WithOption, declared, json_option, n_best_option, option, with_option_groups
 from heedful.cli.output import Line
 from heedful.data.corpora.trees import tree_of_line
 from heedful.tasks.parse.parse import ParseOptions
@@ -24,23 +24,14 @@ def command(
     asked: AnsweringTexts,
     others: WithOption = None,
     nbest: Annotated[
-        int | None,
-        option(
-            "Write N trees of each sentence, best first, one per line: line number, score, tree.",
-            "--n-best",
-            "-n",
-            metavar="N",
-            min=1,
-        ),
+        int | None, n_best_option("trees of each sentence, on lines with line number, score, tree")
     ] = None,
     trees: Annotated[
         bool, option("Read trees, one per line, and parse their words, without traces.", "--trees")
     ] = False,
     unconstrained: Annotated[bool, declared(ParseOptions, "unconstrained")] = False,
     pretty: Annotated[bool, option("Draw the trees.", "--pretty")] = False,
-    as_json: Annotated[
-        bool, option("Write one JSON object per sentence: words, tree, log probability, score.", "--json")
-    ] = False,
+    as_json: Annotated[bool, json_option("one object per sentence, with words, tree, log probability, score")] = False,
     *,
     search: Searching,
 ) -> None:

@@ -11,7 +11,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli import messages
-from heedful.cli.options import ModelArgument, SetOption, option
+from heedful.cli.options import ModelArgument, SetOption, option, page_option
 from heedful.cli.output import check_output, tell_page, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -23,7 +23,7 @@ app = typer.Typer(
 
 OutputOption = Annotated[
     Path | None,
-    option("File that ends in .svg, .png or .html; `-`: SVG on standard output.", "--output", "-o", metavar="FILE"),
+    page_option("ending in .svg, .png or .html"),
 ]
 RecipeArgument = Annotated[
     str | None, typer.Argument(metavar="RECIPE", help="Recipe file, or the name of a recipe that ships with Heedful.")
@@ -96,7 +96,7 @@ def distribution(
     names: Annotated[
         list[str] | None, typer.Argument(metavar="NAME", help="Distributions as recipes name them, such as sparsemax.")
     ] = None,
-    scores: Annotated[str, option("Scores of keys.", metavar="X,X,...")] = "2,1.5,1,0.2,-0.5,-2",
+    scores: Annotated[str, option("Scores of keys.", "--values", metavar="X,X,...")] = "2,1.5,1,0.2,-0.5,-2",
     alpha: Annotated[float, option("Alpha of entmax.", metavar="X")] = 1.5,
     output: OutputOption = None,
 ) -> None:
@@ -112,7 +112,9 @@ def distribution(
 def alignment(
     model: ModelArgument,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Sentence to translate.")],
-    target: Annotated[str | None, option("Align this translation, not the model's own.", metavar="TEXT")] = None,
+    target: Annotated[
+        str | None, option("Target text: align this, not the model's own.", "--target-text", metavar="TEXT")
+    ] = None,
     output: OutputOption = None,
 ) -> None:
     """Draw the alignment of a translation: how much each word attends to each word of the source."""
@@ -138,7 +140,7 @@ def architecture(
     ],
     overrides: SetOption = None,
     classes: Annotated[
-        int, option("Number of classes, which only data could tell.", metavar="N", min=2, max=100_000)
+        int, option("Number of classes, which is not in the recipe.", metavar="N", min=2, max=100_000)
     ] = 2,
     output: OutputOption = None,
 ) -> None:
@@ -159,9 +161,11 @@ def unrolled(
     recipe: RecipeArgument = None,
     overrides: SetOption = None,
     text: Annotated[
-        str, option("Words that the network reads.", "--text", "-t", metavar="TEXT")
+        str, option("A text, which the network reads.", "--text", "-t", metavar="TEXT")
     ] = "the green house </s>",
-    target: Annotated[str, option("Words that a decoder writes.", metavar="TEXT")] = "la casa verde </s>",
+    target: Annotated[
+        str, option("Target text: what a decoder writes.", "--target-text", metavar="TEXT")
+    ] = "la casa verde </s>",
     layers: Annotated[int, option("Number of layers, without a recipe.", metavar="N", min=1, max=8)] = 1,
     bidirectional: Annotated[bool, option("Read in both directions, without a recipe.", "--bidirectional")] = False,
     output: OutputOption = None,
@@ -197,10 +201,19 @@ def layer_cost(
     results: Annotated[
         Path | None, option("Record of benchmarks/cpu/layer_cost.py; by default, measure here.", metavar="FILE")
     ] = None,
-    device: Annotated[Literal["cpu", "gpu"], option("Device of the record.")] = "gpu",
+    device: Annotated[Literal["cpu", "gpu"], option("Machine of the record.", "--machine")] = "gpu",
     work: Annotated[Literal["forward", "both"], option("Forward passes, or forward and backward.")] = "forward",
-    width: Annotated[int, option("Width of the layers.", metavar="N", min=8, max=8192)] = 256,
-    tokens: Annotated[int, option("Tokens at every length, if measured.", metavar="N", min=16, max=65_536)] = 2048,
+    width: Annotated[int, option("Number of dimensions, of the layers.", metavar="N", min=8, max=8192)] = 256,
+    tokens: Annotated[
+        int,
+        option(
+            "Budget of a batch: tokens at every length, if measured.",
+            "--batch-tokens",
+            metavar="N",
+            min=16,
+            max=65_536,
+        ),
+    ] = 2048,
     output: OutputOption = None,
 ) -> None:
     """Draw the time of recurrent layers and of self-attention over the length of sequences.
@@ -227,9 +240,11 @@ def layer_cost(
 def gradients(
     recipes: RecipesArgument = None,
     overrides: SetOption = None,
-    width: Annotated[int, option("Width of the cells.", metavar="N", min=1, max=4096)] = 100,
-    steps: Annotated[int, option("Number of steps.", metavar="N", min=2, max=2000)] = 101,
-    seed: Annotated[int, option("Seed of weights and inputs.", metavar="N", min=0)] = 1,
+    width: Annotated[int, option("Number of dimensions, of the cells.", metavar="N", min=1, max=4096)] = 100,
+    steps: Annotated[
+        int, option("Number of positions, of the sequence.", "--length", metavar="N", min=2, max=2000)
+    ] = 101,
+    seed: Annotated[int, option("Random seed, of weights and inputs.", metavar="N", min=0)] = 1,
     output: OutputOption = None,
 ) -> None:
     """Draw norms of gradients: by distance for recurrent cells or, with recipes, by layer of their new networks."""
@@ -260,7 +275,7 @@ def _score(given: str) -> float:
     except ValueError:
         number = float("nan")
     if not abs(number) < 1e6:
-        raise UserError(f"--scores: `{given.strip()}` is not a number below a million: write such as 2,1,0.5.")
+        raise UserError(f"--values: `{given.strip()}` is not a number below a million: write such as 2,1,0.5.")
     return number
 
 

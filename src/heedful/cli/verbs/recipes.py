@@ -7,7 +7,7 @@ import typer
 
 from heedful.base import files
 from heedful.base.errors import UserError
-from heedful.cli.options import OutputOption, option
+from heedful.cli.options import OutputOption, json_option, option
 from heedful.cli.output import check_output, line_writer
 from heedful.config.reading.shipped_recipes import shipped_recipe, shipped_recipes, summary
 
@@ -18,7 +18,7 @@ NameArgument = Annotated[str, typer.Argument(metavar="NAME", help="A name from `
 
 @app.command("list")
 def list_recipes(
-    as_json: Annotated[bool, option("Write one JSON object per line.", "--json")] = False,
+    as_json: Annotated[bool, json_option("one object per recipe")] = False,
     output: OutputOption = None,
 ) -> None:
     """List the shipped recipes, one name and summary per line."""

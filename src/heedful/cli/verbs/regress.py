@@ -5,16 +5,14 @@ from typing import Annotated
 from heedful.base.columns import in_digits, one_column
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import check_all_read, family_of, image_inputs
-from heedful.cli.options import option, with_option_groups
+from heedful.cli.options import json_option, with_option_groups
 from heedful.cli.output import Line
 
 
 @with_option_groups
 def command(
     asked: AnsweringTexts,
-    as_json: Annotated[
-        bool, option("Write one JSON object per line: the number and, of an image, its path.", "--json")
-    ] = False,
+    as_json: Annotated[bool, json_option("one object per line, with the number and, of an image, its path")] = False,
 ) -> None:
     """Predict a number for each line of files, texts or standard input, in order. A blank line stays blank.
 

@@ -9,7 +9,7 @@ import typer
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user
-from heedful.cli.options import DeviceOption, PrecisionOption, option
+from heedful.cli.options import DeviceOption, PrecisionOption, json_option, option, page_option
 from heedful.cli.output import check_output, progress_bar, write_page, write_result
 from heedful.pages.report.page import PAGE, report_data, report_page
 from heedful.pages.report.record import read_runs
@@ -20,18 +20,8 @@ def command(
     runs: Annotated[
         list[str], typer.Argument(metavar="RUN...", help="Folders of runs; the curves of several are drawn together.")
     ],
-    output: Annotated[
-        Path | None,
-        option(
-            "File of the page (default: RUN/report.html, or report.html for several runs); `-`: standard output.",
-            "--output",
-            "-o",
-            metavar="FILE",
-        ),
-    ] = None,
-    as_json: Annotated[
-        bool, option("Write what the runs have recorded as one JSON object instead of a page.", "--json")
-    ] = False,
+    output: Annotated[Path | None, page_option("default: RUN/report.html, or report.html for several runs")] = None,
+    as_json: Annotated[bool, json_option("instead of a page one object with all that the runs have recorded")] = False,
     evaluate: Annotated[
         bool,
         option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from heedful.base.errors import UserError
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import as_one_text
-from heedful.cli.options import StrideOption, ToOption, WithOption, option, with_option_groups
+from heedful.cli.options import StrideOption, ToOption, WithOption, json_option, option, with_option_groups
 from heedful.cli.output import Line, line_writer
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.data.corpora.files import check_files
@@ -27,26 +27,26 @@ _EACH_CANDIDATE: Final = "a source and a candidate, separated by a tab, on each 
 @with_option_groups
 def command(
     asked: AnsweringTexts,
-    source: Annotated[str | None, option("Source sentences.", metavar="FILE")] = None,
-    target: Annotated[str | None, option("Their translations.", metavar="FILE")] = None,
+    source: Annotated[str | None, option("File of sources: sentences.", metavar="FILE")] = None,
+    target: Annotated[str | None, option("File of targets: the translations to score.", metavar="FILE")] = None,
     others: WithOption = None,
     to: ToOption = None,
     stride: StrideOption = None,
     whole: Annotated[
-        bool, option("Language models: take each file as one text, not as one per line.", "--whole")
+        bool, option("Take each file as one text, not as one per line (language models).", "--whole")
     ] = False,
     rerank: Annotated[
         bool, option("Translators: order n-best lists anew, and write the best of each.", "--rerank")
     ] = False,
     whole_lists: Annotated[
-        bool, option("With --rerank: write whole lists, best first, with their scores.", "--all")
+        bool, option("Write everything: with --rerank whole lists, best first, with their scores.", "--all")
     ] = False,
     weight: Annotated[float, option("With --rerank: weight of the lists' own scores, added to the model's.")] = 0.0,
     length_penalty: Annotated[
-        float | None, option("With --rerank: alpha of the length penalty (default: recipe's).", min=0)
+        float | None, option("Alpha of the length penalty; with --rerank (default: recipe's).", min=0)
     ] = None,
     tokens: Annotated[bool, option("Add every token with its log probability.", "--tokens")] = False,
-    as_json: Annotated[bool, option("Write one JSON object per line, tokens included.", "--json")] = False,
+    as_json: Annotated[bool, json_option("one object per line, tokens included")] = False,
 ) -> None:
     """Score given translations, or given texts with a language model, to filter corpora or to rescore n-best lists.
 

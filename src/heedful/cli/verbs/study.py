@@ -8,7 +8,7 @@ import typer
 from heedful.base.errors import UserError, counted
 from heedful.base.files import output_folder
 from heedful.cli import messages
-from heedful.cli.options import SetOption, option
+from heedful.cli.options import SetOption, option, out_option
 from heedful.training.signals import StopRequest
 
 
@@ -17,9 +17,7 @@ def command(
         str | None,
         typer.Argument(metavar="STUDY", help="File of a study, or the name of a study that ships with Heedful."),
     ] = None,
-    out: Annotated[
-        str | None, option("Folder of the study (default: runs/NAME).", "--out", "-o", metavar="FOLDER")
-    ] = None,
+    out: Annotated[str | None, out_option(" (default: runs/NAME)")] = None,
     set_: SetOption = None,
     jobs: Annotated[
         int | None,

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 from heedful.base.columns import one_column
 from heedful.base.label_schemes import mark_spans
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.options import option, with_option_groups
+from heedful.cli.options import json_option, with_option_groups
 from heedful.cli.output import Line
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def command(
     asked: AnsweringTexts,
     as_json: Annotated[
-        bool, option("Write one JSON object per sentence: words, labels, their probabilities, and spans.", "--json")
+        bool, json_option("one object per sentence, with words, labels, their probabilities, and spans")
     ] = False,
 ) -> None:
     """Label the words of sentences, one sentence per line, words separated by spaces.

@@ -11,7 +11,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.input import open_inputs
-from heedful.cli.options import InputsArgument, OutputOption, SetOption, TextOption, option
+from heedful.cli.options import InputsArgument, OutputOption, SetOption, TextOption, json_option, option
 from heedful.cli.output import Line, check_output, line_writer
 from heedful.config.reading.load import load_recipe
 
@@ -34,7 +34,7 @@ def command(
         bool, option("Show the first training batch as the model sees it, markers included.", "--batch")
     ] = False,
     set_: SetOption = None,
-    as_json: Annotated[bool, option("Write one JSON object per line: pieces and ids.", "--json")] = False,
+    as_json: Annotated[bool, json_option("one object per line, with pieces and ids")] = False,
     output: OutputOption = None,
 ) -> None:
     """Show how texts are split: one line per text with its pieces, then a tab and their ids.

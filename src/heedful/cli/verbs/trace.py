@@ -9,7 +9,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.input import image_inputs, sees_images
-from heedful.cli.options import ModelArgument, option
+from heedful.cli.options import ModelArgument, json_option, option, page_option
 from heedful.cli.output import check_output, write_page, write_result
 from heedful.cli.verbs.explain import KINDS, QuestionOption, check_options, explain_line
 
@@ -33,15 +33,14 @@ def command(
         ),
     ] = None,
     direction: Annotated[Literal["forward", "backward"], option("Direction in which a cell reads.")] = "forward",
-    target: Annotated[str | None, option("Trace this translation, not the model's own.", metavar="TEXT")] = None,
+    target: Annotated[
+        str | None, option("Target text: trace this, not the model's own.", "--target-text", metavar="TEXT")
+    ] = None,
     components: Annotated[
         int, option("Number of components to show of each vector.", metavar="N", min=1, max=10_000)
     ] = 6,
-    as_json: Annotated[bool, option("Write one JSON object with all numbers.", "--json")] = False,
-    output: Annotated[
-        Path | None,
-        option("File of the page, ending in .html; with --json, of the object.", "--output", "-o", metavar="FILE"),
-    ] = None,
+    as_json: Annotated[bool, json_option("one object with all numbers")] = False,
+    output: Annotated[Path | None, page_option("a page, ending in .html; with --json, the object")] = None,
 ) -> None:
     """Work through what a head of attention computes for a text or an image, with the model's own numbers.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from heedful.base.errors import UserError, memory_faults
 from heedful.base.files import is_unicode, output_folder
 from heedful.cli import messages
-from heedful.cli.options import RecipeArgument, SetOption, option
+from heedful.cli.options import RecipeArgument, SetOption, json_option, option, out_option
 from heedful.cli.output import write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 def command(
     recipe: RecipeArgument,
-    out: Annotated[str | None, option("Run folder (default: runs/NAME).", "--out", "-o", metavar="FOLDER")] = None,
+    out: Annotated[str | None, out_option(" (default: runs/NAME)")] = None,
     set_: SetOption = None,
     resume: Annotated[bool, option("Continue from the last checkpoint in the run folder.", "--resume")] = False,
     dry_run: Annotated[
         bool, option("Train ten steps, write nothing, and estimate the time and memory of the run.", "--dry-run")
     ] = False,
-    as_json: Annotated[bool, option("With --dry-run, print the estimate as one JSON object.", "--json")] = False,
+    as_json: Annotated[bool, json_option("with --dry-run, the estimate as one object")] = False,
 ) -> None:
     """Train a model from a recipe.
 

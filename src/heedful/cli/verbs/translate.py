@@ -18,6 +18,8 @@ from heedful.cli.options import (
     WithOption,
     Wording,
     declared,
+    json_option,
+    n_best_option,
     option,
     with_option_groups,
 )
@@ -36,14 +38,13 @@ class ResultOptions:
     """What to write for each line: columns separated by tabs, or a JSON object."""
 
     n_best: Annotated[
-        int | None,
-        _result("Write N translations of each line, one per line: line number, score, text.", metavar="N", min=1),
+        int | None, n_best_option("translations of each line, on lines with line number, score, text", "Results")
     ] = None
     alignments: Annotated[
         bool, _result("Add a column with the source word that each word attended to most: 0-0 1-2 ...", "--alignments")
     ] = False
     scores: Annotated[bool, _result("Write the score and a tab before each translation.", "--scores")] = False
-    as_json: Annotated[bool, _result("Write one JSON object per line: text, score, token ids and more.", "--json")] = (
+    as_json: Annotated[bool, json_option("one object per line, with text, score, token ids and more", "Results")] = (
         False
     )
     attention: Annotated[

@@ -37,7 +37,7 @@ class AnswerTask(Task):
     rules: TaskRules = ANSWER
     model_type = Reader
     doing = "answering"
-    arguments = ('--question "..." --text report.txt', '"...", "..."')
+    arguments = ('--question "..." --context report.txt', '"...", "..."')
     _validated: tuple[Prepared, Sequence[Question], Sequence[PiecedQuestion]] | None = None
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:

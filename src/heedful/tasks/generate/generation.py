@@ -70,7 +70,7 @@ class GenerateOptions(TypedDict, total=False):
     ]
     stop: Annotated[str | Sequence[str] | None, Option("Strings before which a text ends.", reader=_check_stop)]
     beam: Annotated[
-        int | None, Option("Beam size of a search for the most likely text, instead of sampling.", least=1, most=10_000)
+        int | None, Option("Beam size; searches for the most likely text, instead of sampling.", least=1, most=10_000)
     ]
     samples: Annotated[int | None, Option("Number of texts per prompt; with a beam the best ones.", 1, least=1)]
     seed: Annotated[int | None, _of_sampling("seed")]
@@ -79,5 +79,5 @@ class GenerateOptions(TypedDict, total=False):
     ]
     batch_tokens: Annotated[
         int | None,
-        Option("Maximum tokens of prompts and texts in a batch; by default `data.batch_tokens`.", least=1),
+        Option("Budget of a batch: tokens of prompts and texts; by default `data.batch_tokens`.", least=1),
     ]

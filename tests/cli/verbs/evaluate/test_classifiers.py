@@ -147,7 +147,7 @@ def test_several_labels_have_micro_f1_and_no_matrix(tmp_path: Path, capsys: Capt
     assert scores[2].split() == ["micro", "F1", f"{100 * corpus['micro_f1']:.2f}%"]
     assert ", 1 blank one left out, " in scores[4]
     assert len(classes) == 4
-    assert evaluate(folder, "--output", tmp_path / "said.tsv") == 0
+    assert evaluate(folder, "--outputs", tmp_path / "said.tsv") == 0
     lines = [line.split("\t") for line in (tmp_path / "said.tsv").read_text().splitlines()]
     same = [frozenset(one) == other for one, other in zip(true, said, strict=True)]
     assert [line[0] == line[1] for line in lines] == same  # as labels are in one order on both sides
@@ -167,7 +167,7 @@ def test_texts_and_labels_of_files_are_scored(films: Path, tmp_path: Path, capsy
 
 
 def test_what_was_said_is_written_beside_the_truth(seeds: list[Path], tmp_path: Path, capsys: Capture) -> None:
-    assert evaluate(seeds[0], "--output", tmp_path / "said.tsv") == 0
+    assert evaluate(seeds[0], "--outputs", tmp_path / "said.tsv") == 0
     lines = [line.split("\t") for line in (tmp_path / "said.1.tsv").read_text().splitlines()]
     rows = film_texts(40, seed=2)
     said = load_classifier(seeds[0], "cpu").classify([text for _, text in rows])
@@ -178,7 +178,7 @@ def test_what_was_said_is_written_beside_the_truth(seeds: list[Path], tmp_path: 
     ]
     assert len((tmp_path / "said.second.tsv").read_text().splitlines()) == 20
     capsys.readouterr()
-    assert evaluate(*seeds[:2], "--split", "valid", "--output", tmp_path / "two.tsv") == 0
+    assert evaluate(*seeds[:2], "--split", "valid", "--outputs", tmp_path / "two.tsv") == 0
     assert (tmp_path / "two.seed-1.tsv").exists()
     assert (tmp_path / "two.seed-2.tsv").exists()
 

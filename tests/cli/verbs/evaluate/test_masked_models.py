@@ -86,8 +86,8 @@ def test_what_means_nothing_for_a_masked_model_is_refused(masked: Path, tmp_path
         f"--source and --target are for texts with labels or translations, but {masked} is a model that fills masks: "
         "leave them out."
     )
-    assert refused(capsys, masked, "--output", "x") == (
-        f"--output is for what a model says of whole texts, but {masked} is a model that fills masks: leave it out."
+    assert refused(capsys, masked, "--outputs", "x") == (
+        f"--outputs is for what a model says of whole texts, but {masked} is a model that fills masks: leave it out."
     )
     assert refused(capsys, masked, "--beam", "2") == (
         f"--beam is for translators, which {masked} is not: leave it out."

@@ -99,9 +99,9 @@ def test_a_record_names_the_figures_by_corpus(
 def test_translations_are_written_one_file_a_corpus(
     reversing_folder: Path, pair: tuple[Path, Path], tmp_path: Path, capsys: Capture
 ) -> None:
-    assert evaluate(reversing_folder, "--source", pair[0], "--target", pair[1], "--output", tmp_path / "out.txt") == 0
+    assert evaluate(reversing_folder, "--source", pair[0], "--target", pair[1], "--outputs", tmp_path / "out.txt") == 0
     assert (tmp_path / "out.txt").read_text().splitlines()[0] == "bee ant"
-    assert evaluate(reversing_folder, "--output", tmp_path / "all.txt") == 0
+    assert evaluate(reversing_folder, "--outputs", tmp_path / "all.txt") == 0
     assert len((tmp_path / "all.1.txt").read_text().splitlines()) == 40
     assert len((tmp_path / "all.second.txt").read_text().splitlines()) == 10
 
@@ -207,7 +207,7 @@ def test_translations_of_several_models_are_several_files(
     seeds: list[Path], pair: tuple[Path, Path], tmp_path: Path, capsys: Capture
 ) -> None:
     """Named by the models' folders, or numbered where these have one name."""
-    files = ("--source", pair[0], "--target", pair[1], "--output", tmp_path / "out.txt")
+    files = ("--source", pair[0], "--target", pair[1], "--outputs", tmp_path / "out.txt")
     assert evaluate(seeds[0], seeds[1], *files) == 0
     first, second = ((tmp_path / f"out.{number}.txt").read_text() for number in (1, 2))
     assert first.count("\n") == second.count("\n") == 3
@@ -289,7 +289,7 @@ def refused(capsys: Capture, model: Path, *arguments: str | Path) -> str:
         ),
         (["--to", "de"], "--to is for --source and --target: the recipe's corpora have their own `to`."),
         (["--record", "a/b"], like("`a/b` cannot name a result: ...")),
-        (["--output", "."], ".: this is a folder, but must be a file."),
+        (["--outputs", "."], ".: this is a folder, but must be a file."),
     ],
 )
 def test_impossible_wishes_are_refused_before_the_model_is_loaded(

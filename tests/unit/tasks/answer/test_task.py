@@ -75,5 +75,5 @@ def test_a_corpus_that_cannot_be_learned_stops_with_its_line(tmp_path: Path) -> 
 
 def test_the_usage_names_the_verb_and_the_call(tmp_path: Path) -> None:
     command, call = AnswerTask().usage(reader_recipe(tmp_path), Path("runs/x"))
-    assert command == 'heedful answer runs/x --question "..." --text report.txt'
+    assert command == 'heedful answer runs/x --question "..." --context report.txt'
     assert call == 'answer("...", "...")'
