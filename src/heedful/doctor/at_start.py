@@ -4,6 +4,7 @@ from typing import Final
 
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.in_memory import hash_of_rows
+from heedful.doctor.chosen_values import without_chosen
 from heedful.doctor.corpora.data import check_data
 from heedful.doctor.findings import CHARACTER_KINDS, SEVERITIES, Finding
 from heedful.doctor.schedule import find_schedule_problems
@@ -20,7 +21,8 @@ def warnings_at_start(recipe: Recipe, name: str | None = None) -> list[str]:
     to training, which refuses them.
     """
     try:
-        found = [*check_data(recipe, lambda message: None, _ROWS).findings, *find_schedule_problems(recipe)]
+        seen = [*check_data(recipe, lambda message: None, _ROWS).findings, *find_schedule_problems(recipe)]
+        found = [*without_chosen(recipe, seen)]
     except Exception:  # a look at the data never stops a run: what is wrong with it, training says
         return []
     told: dict[str, Finding] = {}  # one per kind: what is odd in train is odd in valid as well

@@ -28,6 +28,7 @@ class Finding:
     lines: tuple[int, ...] = ()  # the first few line numbers in the file, from 1
     example: str = ""
     of: int | None = None  # rows examined
+    keys: tuple[str, ...] = ()  # of the recipe, which it is about: without them, it is about the data
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class FindingKind:
     warning: float = NEVER  # from this fraction on it is a warning; below, a note
     problem: float = NEVER
     note: float = ANY  # below this fraction it is not mentioned: sound corpora have as much of it
+    keys: tuple[str, ...] = ()  # of the recipe, which it is about
 
     def severity(self, share: float) -> Severity | None:
         """Return the severity of a fraction of affected rows; None if it is not worth mentioning."""
@@ -176,6 +178,7 @@ TEXT_KINDS: Final[Mapping[str, FindingKind]] = {  # of texts in rows, with or wi
         "Raise `data.max_length`, or choose with `data.cut` which part is lost.",
         warning=0.5,
         note=0.1,
+        keys=("data.max_length", "data.cut"),
     ),
     "repeated": _repeated("texts that repeat an earlier one with the same label"),
     "ambiguous": _with_two("texts", "label"),
@@ -234,12 +237,14 @@ IMAGE_KINDS: Final[Mapping[str, FindingKind]] = {
         "They are filled up with black: choose a smaller `model.encoder.patch`, or resize them by `data.images`.",
         warning=0.01,
         problem=0.5,
+        keys=("model.encoder",),
     ),
     "stretched": FindingKind(
         f"images whose proportions change by more than a factor of {STRETCHED:.0f}",
         'Set `data.images.fit = "crop"`, or choose a height and width that suit them.',
         warning=0.2,
         note=0.05,
+        keys=("data.images",),
     ),
     "repeated": _repeated("images that repeat an earlier one, pixel by pixel"),
     "ambiguous": _with_two("images", "label"),

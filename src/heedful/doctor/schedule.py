@@ -22,24 +22,25 @@ def find_schedule_problems(recipe: Recipe, updates: int | None = None) -> Iterat
     yield from _find_late_warmup(train, steps)
     validations = -(-steps // every)  # the last update is always followed by one
     if recipe.data.valid and every > steps:
-        chosen = patience is not None or "every" in train.validation.model_fields_set
         yield _finding(
             "late_validation",
             f"the first of the validations every {every:,} updates comes after the run's {steps:,}",
             "Lower `train.validation.every`: with one validation, at the end, there is no best model to keep.",
-            "warning" if chosen else "note",
+            ("train.validation",),
         )
     elif recipe.data.valid and patience is not None and validations <= patience:
         yield _finding(
             "idle_patience",
             f"a patience of {patience:,} cannot stop a run with {counted(validations, 'validation')}",
             "Lower `train.validation.patience` or `train.validation.every`, or raise `train.steps`.",
+            ("train.validation.patience",),
         )
     if patience is not None and not recipe.data.valid:
         yield _finding(
             "idle_patience",
             f"`train.validation.patience` is {patience:,}, but there is no `data.valid` to validate on",
             "Name a validation corpus, or leave the patience out.",
+            ("train.validation.patience",),
         )
     saved = -(-steps // train.checkpoint_every)
     asked = 0 if train.average is None else train.average.last or train.average.best or 0
@@ -48,12 +49,14 @@ def find_schedule_problems(recipe: Recipe, updates: int | None = None) -> Iterat
             "few_checkpoints",
             f"{asked:,} checkpoints are to be averaged, but the run saves {saved:,}",
             "Lower `train.checkpoint_every` or `train.average`.",
+            ("train.average",),
         )
     elif train.checkpoint_every > steps:
         yield _finding(
             "late_checkpoint",
             f"the first of the checkpoints every {train.checkpoint_every:,} updates comes after the run's {steps:,}",
             "Lower `train.checkpoint_every`: a run that is killed could not resume.",
+            ("train.checkpoint_every",),
             "note",
         )
 
@@ -72,8 +75,9 @@ def _find_late_warmup(train: Train, steps: int) -> Iterator[Finding]:
             "warmup",
             f"the warm-up takes {warmup:,} updates, but the run has {steps:,}",
             f"Lower `train.{key}` or raise `train.steps`: {effect}.",
+            ("train.schedule", "train.warmup", "train.steps", "train.epochs"),
         )
 
 
-def _finding(kind: str, what: str, advice: str, severity: Severity = "warning") -> Finding:
-    return Finding(severity, kind, "run", what, advice)
+def _finding(kind: str, what: str, advice: str, keys: tuple[str, ...], severity: Severity = "warning") -> Finding:
+    return Finding(severity, kind, "run", what, advice, keys=keys)

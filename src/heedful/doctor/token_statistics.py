@@ -13,6 +13,7 @@ from heedful.data.corpora.pairs import Pair
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import UNKNOWN, Tokenizer
+from heedful.doctor.chosen_values import is_set
 from heedful.doctor.findings import Finding
 
 Counts = NDArray[np.int64]
@@ -113,10 +114,12 @@ def count_tokens(recipe: Recipe, prepared: Prepared, names: Sequence[str], sampl
     if len({tokenizer.fingerprint for tokenizer in tokenizers.values()}) == 1:
         shared = "both" if len(sides) > 1 else sides[0]
         vocabularies: tuple[VocabularyUse, ...] = (
-            _vocabulary(shared, config, tokenizers[sides[0]], sum(uses.values(), np.zeros(1, np.int64))),
+            _vocabulary(shared, recipe, config, tokenizers[sides[0]], sum(uses.values(), np.zeros(1, np.int64))),
         )
     else:
-        vocabularies = tuple(_vocabulary(side, _config(recipe, side), tokenizers[side], uses[side]) for side in sides)
+        vocabularies = tuple(
+            _vocabulary(side, recipe, _config(recipe, side), tokenizers[side], uses[side]) for side in sides
+        )
     dropped = tuple(
         DroppedPairs(name, len(store), *(store.dropped.get(reason, 0) for reason in _REASONS))
         for name, store in zip(names, prepared.train, strict=True)
@@ -136,6 +139,7 @@ def find_token_problems(pieces: TokenStatistics) -> Iterator[Finding]:
                     "tokens",
                     f"{share:.1%} of the {side.side} pieces of {part} are unknown",
                     _KEPT_ADVICE if pieces.kept else _UNKNOWN_ADVICE,
+                    keys=("train.start_from",) if pieces.kept else ("tokenizer",),
                 )
     if not pieces.kept:
         for vocabulary in pieces.vocabularies:
@@ -154,6 +158,7 @@ def find_token_problems(pieces: TokenStatistics) -> Iterator[Finding]:
                 "Raise the limit, or split long lines into sentences.",
                 corpus=dropped.corpus,
                 count=lost,
+                keys=() if dropped.empty else tuple(_REASONS[why].strip("`") for why in counts if counts[why]),
             )
         elif dropped.line:
             yield Finding(
@@ -185,6 +190,7 @@ def _vocabulary_findings(vocabulary: VocabularyUse) -> Iterator[Finding]:
             f"{vocabulary.hardly:,} of {vocabulary.learned:,} learned pieces of the vocabulary{of} are used fewer than "
             f"{RARE} times",
             f"Lower `{vocabulary.key}`: rare pieces are hardly learned.",
+            keys=(vocabulary.key,),
         )
 
 
@@ -200,7 +206,12 @@ def _uses(stores: Sequence[TokenStore], side: str, size: int) -> Counts:
 
 
 def _streams(store: TokenStore, side: str) -> list[str]:
-    """Return the streams whose tokens are of a side's vocabulary: second texts share that of the first."""
+    """Return the streams whose tokens are of a side's vocabulary: second texts share that of the first.
+
+    The words of questions about images are called by another name.
+    """
+    if side not in store.streams:
+        return ["words"]
     return [side, "second"] if side == "text" and "second" in store.streams else [side]
 
 
@@ -246,14 +257,14 @@ def _lone_bytes(tokenizer: Tokenizer) -> list[int]:
     return [i for i, piece, text in pieces if len(piece) == len("<0xFF>") and text == "\ufffd"]  # two bytes are longer
 
 
-def _vocabulary(side: str, config: AnySide, tokenizer: Tokenizer, uses: Counts) -> VocabularyUse:
+def _vocabulary(side: str, recipe: Recipe, config: AnySide, tokenizer: Tokenizer, uses: Counts) -> VocabularyUse:
     ordinary = uses[tokenizer.markers :]
     learned = ordinary[_BYTES:] if isinstance(config, ByteBpeSide) else ordinary
     return VocabularyUse(
         side,
         f"{config.table}.size",
         config.size,
-        "size" in config.model_fields_set,
+        is_set(recipe, f"{config.table}.size"),
         tokenizer.size,
         tokenizer.markers,
         never=int((ordinary == 0).sum()),
@@ -265,6 +276,8 @@ def _vocabulary(side: str, config: AnySide, tokenizer: Tokenizer, uses: Counts) 
 
 def _histogram(lengths: Mapping[str, Counts]) -> Histogram:
     """Build bins of equal, round width that cover nearly all rows; the longest rows share the last bin."""
+    if not lengths:
+        return Histogram((), {})
     reach = float(np.percentile(np.concatenate([*lengths.values()]), _TAIL))
     width = next(step * ten for ten in _TENS for step in (1, 2, 5) if step * ten * _BINS > reach)
     edges = np.arange(1, reach + width + 1, width, dtype=np.int64)

@@ -18,9 +18,10 @@ from heedful.runs.fine_tuning import read_start
 def examine(recipe: Recipe | str | Path, quick: bool = False, progress: Say = lambda message: None) -> Report:
     """Examine a recipe and its data as `heedful.doctor.examination.examine` does."""
     warn_of_old_name("heedful.lab.doctor", "heedful.doctor.examination")
-    resolved, vocabularies = recipe if isinstance(recipe, Recipe) else load_recipe(recipe), None
-    if resolved.train.start_from:
-        start = read_start(resolved)
+    written, vocabularies = recipe if isinstance(recipe, Recipe) else load_recipe(recipe), None
+    resolved = written
+    if written.train.start_from:
+        start = read_start(written)
         resolved, vocabularies = start.recipe, start.vocabularies
     forecast = None if quick else partial(dry_run, console=Console(quiet=True))
-    return examination.examine(resolved, forecast, progress, vocabularies)
+    return examination.examine(resolved, forecast, progress, vocabularies, written if vocabularies else None)

@@ -163,7 +163,7 @@ def test_json_is_one_object_with_everything(recipe: Path, tmp_path: Path, capsys
     assert run(["doctor", str(recipe), "--json", "-o", str(out), "--quick", "-q", "--set", "train.steps=7"]) == 0
     assert capsys.readouterr() == ("", "")
     report = json.loads(out.read_text())
-    assert set(report) == {"findings", "corpora", "pieces", "run", "memory", "time"}
+    assert set(report) == {"findings", "corpora", "classes", "sizes", "pieces", "run", "memory", "time"}
     assert report["run"]["updates"] == 7
     assert report["corpora"][0] == {"part": "train", "name": "train.en + train.de", "rows": 400, "unit": "pairs"}
     assert report["time"] is None

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from tests.shared.refusals import refuses
 
 from heedful.cli.main import run
 from heedful.config.reading.load import recipe_from_json
 from heedful.doctor.corpora.data import check_data
-from heedful.doctor.examination import ImageReport, examine, examine_images
+from heedful.doctor.examination import UntrainableError, examine, examine_images
 from heedful.doctor.findings import Finding
 
 CLASSES = ("cat", "dog", "owl")
@@ -22,8 +21,9 @@ COUNTS = {"train": 24, "valid": 18, "test": 4}  # images of each class
 
 
 @pytest.fixture
-def photos(tmp_path: Path) -> Path:
+def photos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Folders of images of noise, each class with an offset of its own."""
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
     drawn = np.random.default_rng(5)
     for part, count in COUNTS.items():
         for number, name in enumerate(CLASSES):
@@ -48,17 +48,19 @@ def values_of(folder: Path, **options: Any) -> dict[str, Any]:
     }
 
 
-def report_of(folder: Path, **options: Any) -> ImageReport:
-    return examine_images(recipe_from_json(values_of(folder, **options), "recipe"))
-
-
 def found_in(folder: Path, **options: Any) -> dict[tuple[str, str], Finding]:
-    return {(finding.part, finding.kind): finding for finding in report_of(folder, **options).findings}
+    found = check_data(recipe_from_json(values_of(folder, **options), "recipe"), lambda message: None).findings
+    return {(finding.part, finding.kind): finding for finding in found}
 
 
-def test_sound_images_give_no_finding_but_their_classes_and_sizes(photos: Path) -> None:
-    report = report_of(photos)
+def test_sound_images_give_no_finding_but_their_classes_sizes_and_run(photos: Path) -> None:
+    report = examine(recipe_from_json(values_of(photos), "recipe"))
     assert report.findings == ()
+    assert report.run.tokens_per_epoch == {"patches": 72 * 7}  # 2 x 3 patches of 4 x 4 pixels, and a class token
+    assert report.run.updates == 10
+    assert report.memory.batch.sentences == 72
+    assert report.memory.activations
+    assert report.pieces.sides == ()
     assert report.classes == dict.fromkeys(CLASSES, COUNTS)
     assert report.sizes == {"8 x 10": 138}
     assert [(one.part, one.rows, one.unit) for one in report.corpora] == [
@@ -163,13 +165,19 @@ validation = {{ every = 5 }}
     )
     assert run(["doctor", str(recipe.with_suffix(".toml"))]) == 0
     printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
     assert printed.startswith("Nothing unusual was found.\n")
+    assert "  whole run   10 updates, 10.0 epochs\n" in printed
+    assert " patches/s\n" in printed
+    assert "\nPieces\n" not in printed
     assert "Classes: 3\n" in printed
     assert "        126 images  8 x 10" in printed
     _truncate(photos)
     assert run(["doctor", str(recipe.with_suffix(".toml")), "--json"]) == 2
     printed, error = capsys.readouterr()
-    assert json.loads(printed)["findings"][0]["kind"] == "unreadable_images"
+    report = json.loads(printed)
+    assert report["findings"][0]["kind"] == "unreadable_images"
+    assert (report["run"], report["memory"], report["time"]) == (None, None, None)
     assert "1 problem, listed in the report: " in error
 
 
@@ -177,17 +185,27 @@ def test_answerers_and_captioners_are_examined_too() -> None:
     values = values_of(Path())
     values["data"] = {"train": [{"builtin": "scenes", "count": 5, "questions": 2}]}
     values["model"] = {"family": "image_answerer", "encoder": {"family": "convolutional", "width": 8}}
-    report = examine_images(recipe_from_json(values, "recipe"))
+    report = examine(recipe_from_json(values, "recipe"))
     assert {finding.kind for finding in report.findings} == {"no_validation"}
     assert report.sizes == {"64 x 64": 5}
+    assert [(one.rows, one.unit) for one in report.corpora] == [(10, "questions")]
+    assert [side.side for side in report.pieces.sides] == ["text"]
+    assert [*report.run.tokens_per_epoch] == ["patches and words"]
     values["data"] = {part: [{"builtin": "scenes", "count": 5}] for part in ("train", "valid")}  # the same images
     values["model"] |= {"family": "captioner", "decoder": {"family": "recurrent", "width": 8}}
     found = check_data(recipe_from_json(values, "recipe"), lambda message: None).findings
     assert "images that are also in train, pixel by pixel: 5 of 5" in {finding.what for finding in found}
 
 
-def test_each_examination_names_the_other_for_recipes_of_the_other_kind(photos: Path) -> None:
-    with refuses("This recipe reads images: call `examine_images`."):
-        examine(recipe_from_json(values_of(photos), "recipe"))
-    with refuses("This recipe does not read images: call `examine`."):
-        examine_images("demo-en-es")
+def test_images_that_training_refuses_are_reported_without_a_run(photos: Path) -> None:
+    _truncate(photos)
+    recipe = recipe_from_json(values_of(photos), "recipe")
+    with pytest.raises(UntrainableError, match=r"03.png") as caught:
+        examine(recipe)
+    assert caught.value.report.findings[0].kind == "unreadable_images"
+    assert [one.rows for one in caught.value.report.corpora] == [72, 54, 12]
+    with pytest.warns(DeprecationWarning, match=r"`heedful.doctor.examination.examine` now"):
+        assert examine_images(recipe) == caught.value.report
+    (photos / "train/cat/03.png").unlink()
+    with pytest.warns(DeprecationWarning, match="examine_images"):
+        assert examine_images(recipe).findings == ()

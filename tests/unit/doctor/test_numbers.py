@@ -9,7 +9,6 @@ from PIL import Image
 
 from heedful.config.reading.load import load_recipe
 from heedful.doctor.corpora.data import check_data
-from heedful.doctor.examination import examine_images
 from heedful.doctor.findings import Finding
 
 Rows = list[tuple[str, float]]
@@ -117,5 +116,5 @@ def test_the_numbers_of_images(images: Path, change: Change, kind: str, what: st
     rows = [(f"{place}.png", number) for place, number in enumerate(numbers)]
     data = {"train": {"tsv": write(images / "train.tsv", rows), "image": 1, "number": 2}}
     recipe = {"data": data, "model": {"family": "image_regressor", "encoder": {"family": "vit", "patch": 2, "grid": 2}}}
-    found = {finding.kind: finding.what for finding in examine_images(load_recipe(recipe)).findings}
+    found = {one.kind: one.what for one in check_data(load_recipe(recipe), lambda message: None).findings}
     assert found[kind] == what

@@ -3,7 +3,7 @@
 import sys
 import textwrap
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Final
@@ -19,7 +19,7 @@ from heedful.pages.report.tables import duration
 
 if TYPE_CHECKING:
     from heedful.doctor.estimates.memory import Memory
-    from heedful.doctor.examination import ImageReport, Report, RunPlan, Time
+    from heedful.doctor.examination import DataReport, RunPlan, Time
     from heedful.doctor.findings import Finding
     from heedful.doctor.token_statistics import Histogram, TokenStatistics
 
@@ -32,29 +32,25 @@ def command(
     quick: Annotated[bool, option("Skip the ten training steps, and with them the time estimate.", "--quick")] = False,
     strict: Annotated[bool, option("Exit with code 2 on warnings too, not only on problems.", "--strict")] = False,
 ) -> None:
-    """Check a recipe and its data before training: suspicious lines, vocabulary, computation, memory and time.
-
-    For models of images: classes and sizes, images that cannot be decoded, repeats, and odd images.
-    """
+    """Check a recipe and its data before training: suspicious rows and images, computation, memory and time."""
     check_output(output)
     resolved = with_followed_defaults(load_recipe(recipe, set_ or ()))  # before torch: mistakes show at once
     from rich.console import Console
 
-    from heedful.doctor.examination import examine, examine_images
+    from heedful.doctor.examination import DataReport, Report, UntrainableError, examine
     from heedful.runs.dry_run import dry_run
     from heedful.runs.fine_tuning import read_start
 
-    report: Report | ImageReport
-    if resolved.rules.images:
-        report = images = examine_images(resolved, _say)
-        text = text_of_images(images)
-    else:
-        start = read_start(resolved) if resolved.train.start_from else None
-        forecast = None if quick else partial(dry_run, console=Console(quiet=True))
-        known, vocabularies = (start.recipe, start.vocabularies) if start else (resolved, None)
-        report = found = examine(known, forecast, _say, vocabularies)
-        text = text_of(found)
-    write_result(asdict(report) if json_ else text, output)
+    start = read_start(resolved) if resolved.train.start_from else None
+    forecast = None if quick else partial(dry_run, console=Console(quiet=True))
+    known, vocabularies = (start.recipe, start.vocabularies) if start else (resolved, None)
+    report: DataReport
+    try:
+        report = examine(known, forecast, _say, vocabularies, resolved)
+    except UntrainableError as error:
+        report = error.report
+    everything = {field.name: None for field in fields(Report)} | asdict(report)
+    write_result(everything if json_ else text_of(report), output)
     severities = [finding.severity for finding in report.findings]
     counts = {"problem": severities.count("problem"), "warning": severities.count("warning")}
     if counts["problem"] or (strict and counts["warning"]):
@@ -78,34 +74,10 @@ _PATCHES: Final = "patches"  # the side of images
 _BAR: Final = 22  # columns of the longest bar of a histogram
 
 
-def text_of(report: "Report") -> str:
-    """Return the report as text of at most 80 columns, findings first."""
-    lines = _findings_and_corpora(report)
-    lines += ["", "Pieces", *_pieces(report.pieces)]
-    lines += ["", "Run", *_run(report.run)]
-    lines += ["", "Memory of the largest micro-batch", *_memory(report.memory, report.time)]
-    lines += ["", "Time", *_time(report.time, report.run)]
-    return "\n".join(lines)
+def text_of(report: "DataReport") -> str:
+    """Return the report as text of at most 80 columns, findings first; of data that cannot be trained on, no run."""
+    from heedful.doctor.examination import Report
 
-
-def text_of_images(report: "ImageReport") -> str:
-    """Return the report on images as text of at most 80 columns, findings first."""
-    lines = _findings_and_corpora(report)
-    if report.classes:
-        parts = list(dict.fromkeys(part for counts in report.classes.values() for part in counts))
-        rows = [
-            [one_column(label), *(f"{counts.get(part, 0):,}" for part in parts)]
-            for label, counts in islice(report.classes.items(), _CLASSES)
-        ]
-        lines += ["", f"Classes: {len(report.classes):,}", *align_columns([["class", *parts], *rows])]
-        lines += ["…"] if len(report.classes) > _CLASSES else []
-    lines += ["", f"Sizes: {len(report.sizes):,}, height x width"]
-    lines += [f"{count:>11,} images  {size}" for size, count in islice(report.sizes.items(), _SIZES)]
-    lines += ["…"] if len(report.sizes) > _SIZES else []
-    return "\n".join(lines)
-
-
-def _findings_and_corpora(report: "Report | ImageReport") -> list[str]:
     lines = [] if report.findings else ["Nothing unusual was found."]
     for finding in report.findings:
         lines += _finding(finding)
@@ -114,6 +86,29 @@ def _findings_and_corpora(report: "Report | ImageReport") -> list[str]:
         lines += _wrapped(
             f"{corpus.rows:>11,} {corpus.unit}  {corpus.name}", _row(corpus.part, ""), " " * (_LABEL + 19)
         )
+    lines += _classes_and_sizes(report)
+    if isinstance(report, Report):
+        lines += ["", "Pieces", *_pieces(report.pieces)] if report.pieces.sides else []
+        lines += ["", "Run", *_run(report.run)]
+        lines += ["", "Memory of the largest micro-batch", *_memory(report.memory, report.time)]
+        lines += ["", "Time", *_time(report.time, report.run)]
+    return "\n".join(lines)
+
+
+def _classes_and_sizes(report: "DataReport") -> list[str]:
+    lines = []
+    if report.classes:
+        parts = list(dict.fromkeys(part for counts in report.classes.values() for part in counts))
+        rows = [
+            [one_column(label), *(f"{counts.get(part, 0):,}" for part in parts)]
+            for label, counts in islice(report.classes.items(), _CLASSES)
+        ]
+        lines += ["", f"Classes: {len(report.classes):,}", *align_columns([["class", *parts], *rows])]
+        lines += ["…"] if len(report.classes) > _CLASSES else []
+    if report.sizes:
+        lines += ["", f"Sizes: {len(report.sizes):,}, height x width"]
+        lines += [f"{count:>11,} images  {size}" for size, count in islice(report.sizes.items(), _SIZES)]
+        lines += ["…"] if len(report.sizes) > _SIZES else []
     return lines
 
 
@@ -187,9 +182,13 @@ def _run(run: "RunPlan") -> list[str]:
 
 
 def _counted(tokens: Mapping[str, int]) -> str:
-    if _PATCHES not in tokens:
+    if not _has_patches(tokens):
         return " and ".join(f"{count:,} {side}" for side, count in tokens.items()) + " tokens"
-    return " and ".join(f"{count:,} {side if side == _PATCHES else f'{side} tokens'}" for side, count in tokens.items())
+    return " and ".join(f"{count:,} {side if _PATCHES in side else f'{side} tokens'}" for side, count in tokens.items())
+
+
+def _has_patches(tokens: Mapping[str, int]) -> bool:
+    return any(_PATCHES in side for side in tokens)
 
 
 def _memory(memory: "Memory", time: "Time | None") -> list[str]:
@@ -204,8 +203,8 @@ def _memory(memory: "Memory", time: "Time | None") -> list[str]:
         ("GPU peak", time.peak_gpu_bytes if time else None),
     ]
     inputs, longest, tokens = "sentences", "longest sentence", "tokens"
-    if _PATCHES in batch.tokens:
-        inputs, longest, tokens = "captions", "largest input", "patches or tokens"
+    if _has_patches(batch.tokens):
+        inputs, longest, tokens = "inputs", "largest input", "patches or tokens"
     return [
         _row("batch", f"{batch.sentences:,} {inputs}, {_counted(batch.tokens)}"),
         _row("", f"its {longest} has {batch.longest:,} {tokens}"),
@@ -216,10 +215,9 @@ def _memory(memory: "Memory", time: "Time | None") -> list[str]:
 def _time(time: "Time | None", run: "RunPlan") -> list[str]:
     if time is None:
         return [_row("unknown", "the ten training steps were left out")]
-    tokens = "target tokens" if "target" in run.tokens_per_epoch else "tokens"
     used = [] if time.used is None else [_row("", f"the counted work is {time.used:.0%} of it")]
     return [
-        _row("speed", f"{time.tokens_per_second:,.0f} {tokens}/s"),
+        _row("speed", f"{time.tokens_per_second:,.0f} {time.unit}/s"),
         _row("whole run", f"{duration(time.seconds)} without validation"),
         _row("device rate", f"{time.matrix_rate:.3g} FLOP/s in matrix products ({run.precision})"),
         _row("capacity", f"{time.capacity_flop:.3g} FLOP: time x rate, as Vaswani et al. 2017 count"),

@@ -308,6 +308,7 @@ def _finding(linted: LintedCorpus, sighting: Sighting, quotes: dict[int, Row]) -
         tuple(line for row in sighting.rows if (line := quotes[row].line)),
         _example(linted.form, sighting, quotes[sighting.rows[0]]) if sighting.rows else "",
         sighting.of,
+        kind.keys,
     )
 
 

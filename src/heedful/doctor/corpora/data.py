@@ -7,14 +7,13 @@ from typing import Final
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AnyCorpus
-from heedful.config.model.mixed import CaptionerModel
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.questions import read_questions
 from heedful.doctor.corpora.classes import find_class_problems, find_forbidden_labels, find_number_problems, whole_part
 from heedful.doctor.corpora.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
 from heedful.doctor.corpora.duplicates import find_overlap, find_repeats
-from heedful.doctor.corpora.images import check_images
+from heedful.doctor.corpora.images import CheckedImages, check_images
 from heedful.doctor.corpora.rows import labels_of_task
 from heedful.doctor.corpora.running_text import find_text_problems, find_window_problems
 from heedful.doctor.findings import Finding, Part
@@ -28,6 +27,7 @@ class CheckedData:
 
     linted: tuple[LintedCorpus, ...]
     findings: tuple[Finding, ...]
+    images: tuple[CheckedImages, ...] = ()
 
     def part(self, name: Part) -> list[LintedCorpus]:
         """Return the corpora of a part."""
@@ -36,9 +36,10 @@ class CheckedData:
 
 def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> CheckedData:
     """Check all corpora of a recipe, or the first `most` rows of each."""
-    if recipe.rules.images:
-        return CheckedData((), ())  # images: there is no text to look at
     data, labels = recipe.data, labels_of_task(recipe)
+    images, in_images = check_images(recipe, progress) if most is None and reads_images(recipe) else ([], [])
+    if not recipe.rules.vocabularies:  # there is no text to look at
+        return CheckedData((), tuple(in_images), tuple(images))
     parts: tuple[tuple[Part, Sequence[AnyCorpus]], ...] = (
         ("train", data.train),
         ("valid", data.valid),
@@ -63,7 +64,7 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
     for read in linted:
         found += read.findings
         found += make_findings(read, [sighting for owner, sighting in sightings if owner is read], data, labels)
-    if not by_part["train"]:
+    if not by_part["train"]:  # samples only, at the start of a run
         return CheckedData(tuple(linted), tuple(found))
     if labels is not None:
         noun = "word" if labels == "words" else "text"
@@ -72,14 +73,18 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
         found += find_forbidden_labels(by_part, data, most) if labels == "words" else ()
     elif recipe.rules.running:
         found += find_window_problems(recipe, by_part["train"])
-    elif "question" in (roles := by_part["train"][0].corpus.roles):
+    elif {"question", "text"} <= (roles := by_part["train"][0].corpus.roles):
         found += _find_answer_problems(by_part["train"], data.folder, most)
     elif "text" in roles:
         found += find_text_problems(recipe, by_part["train"])
-    if most is None and isinstance(recipe.model, CaptionerModel):
-        # A test corpus that cannot be read was reported above.
-        found += [finding for finding in check_images(recipe, progress)[1] if finding.kind != "unreadable"]
-    return CheckedData(tuple(linted), tuple(found))
+    # A test corpus that cannot be read was reported above.
+    found += [finding for finding in in_images if finding.kind != "unreadable"]
+    return CheckedData(tuple(linted), tuple(found), tuple(images))
+
+
+def reads_images(recipe: Recipe) -> bool:
+    """Whether the rows of a task have an image."""
+    return "image" in recipe.rules.roles[0].needed
 
 
 def _sightings(recipe: Recipe, linted: Sequence[LintedCorpus]) -> Iterator[tuple[LintedCorpus, Sighting]]:

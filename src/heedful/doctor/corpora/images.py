@@ -104,7 +104,7 @@ def check_images(recipe: Recipe, progress: Say) -> tuple[list[CheckedImages], li
     found += _overlaps(by_part)
     joined = {part: _joined(part, corpora) for part, corpora in by_part.items()}
     found += _class_problems(joined)
-    found += find_number_problems(joined)
+    found += find_number_problems(joined) if "number" in recipe.rules.roles[0].needed else ()
     found += _other_light(by_part)
     return checked, found
 
@@ -227,6 +227,7 @@ def _finding(one: CheckedImages, kind: str, rows: Sequence[Seen], other: str = "
             count=len(rows),
             example=rows[0].image.where,
             of=len(one),
+            keys=known.keys,
         )
 
 

@@ -11,7 +11,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
-from heedful.data.corpora.images import read_captioned
+from heedful.data.corpora.images import read_asked_images, read_captioned
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions import read_questions
 from heedful.data.corpora.tagged import read_tagged
@@ -77,6 +77,7 @@ _QUESTIONS: Final = RowForm("questions", ("text",), _WITHOUT_LENGTHS)  # with th
 _CAPTIONS: Final = RowForm("captions", ("text",), _WITHOUT_LENGTHS).without(  # images may be described alike
     "repeated", "source_seen", "pair_seen"
 )
+_ASKED: Final = RowForm("questions", ("text",), _CAPTIONS.kinds)  # about images, of which many are asked alike
 _LINES: Final = RowForm("lines", ("text",), LINE_KINDS, shortest=20)  # headings and short replies recur
 
 
@@ -84,7 +85,7 @@ def labels_of_task(recipe: Recipe) -> Labels:
     """Return which labels the texts of a recipe have, or that they have numbers."""
     if "number" in recipe.rules.roles[0].needed:
         return "number"
-    if not recipe.rules.labels:
+    if not recipe.rules.labels or recipe.rules.images:  # images have them, and not their questions
         return None
     if recipe.rules.words:
         return "words"
@@ -99,6 +100,8 @@ def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm
         return _VARIANTS if getattr(corpus, "variants", False) else _PAIRS
     if isinstance(corpus, PlainText):
         return _LINES
+    if {"image", "question"} <= corpus.roles:
+        return _ASKED
     for role, form in {"question": _QUESTIONS, "tree": _TREES, "image": _CAPTIONS}.items():
         if role in corpus.roles:
             return form
@@ -121,6 +124,12 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
         return (Row(source, target, line if numbered else 0) for line, (source, target) in pairs)
     if isinstance(corpus, PlainText):
         return _lines(corpus, data, form, first)
+    if {"image", "question"} <= corpus.roles:
+        return (
+            Row(form.of_line(question.question), "", 0)
+            for asked in read_asked_images(corpus, data.folder)
+            for question in asked.questions
+        )
     if "question" in corpus.roles:
         return (
             Row(_one_line(form.of_line(asked.question), form.of_line(asked.text)), "", asked.line)

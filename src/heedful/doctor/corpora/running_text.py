@@ -116,6 +116,7 @@ def _of_documents(linted: LintedCorpus, found: _Documents, pairs_wanted: bool) -
             "Next-sentence prediction needs several: keep the sentences of a document together, or set "
             "`model.next_sentence = false`.",
             count=found.lone,
+            keys=() if found.lone == found.count else ("model.next_sentence",),  # training refuses lone ones alone
         )
 
 
@@ -131,6 +132,7 @@ def _of_sentences(linted: LintedCorpus, found: _Documents, max_length: int) -> I
             if by_line
             else "Raise `data.max_length`, or add punctuation at which sentences can be split.",
             count=found.too_long,
+            keys=() if by_line else ("data.max_length",),
         )
 
 

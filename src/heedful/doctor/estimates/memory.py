@@ -23,7 +23,7 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.doctor.estimates.plan import PlannedBatch, plan_epoch
+from heedful.doctor.estimates.plan import PlannedBatch, plan_epoch, side_names
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import set_precision
 from heedful.training.objectives import Objective
@@ -88,7 +88,7 @@ def measure_memory(
     tokens = [int(side.sum()) for side in largest.lengths]
     shape = LargestBatch(
         batch.sentences,
-        dict(zip(recipe.rules.sides, tokens, strict=True)),
+        dict(zip(side_names(recipe), tokens, strict=True)),
         max(int(side.max()) for side in largest.lengths),
     )
     kept = recipe.train.optimizer.moments + (recipe.train.moving_average is not None)

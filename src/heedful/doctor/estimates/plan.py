@@ -31,6 +31,11 @@ class PlannedBatch:
         return sum(int(side.sum()) for side in self.lengths), int(np.sum(self.lengths, axis=0).max())
 
 
+def side_names(recipe: Recipe) -> tuple[str, ...]:
+    """Return the names of what batches are filled with; an image and what is asked about it count together."""
+    return (recipe.rules.tokens,) if recipe.rules.images else recipe.rules.sides
+
+
 def plan_epoch(feed: TrainingFeed[Any]) -> list[PlannedBatch]:
     """Return the micro-batches of the first epoch, in order."""
     return [PlannedBatch(planned, _lengths(feed, planned)) for planned in feed.plan(0)]

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.unit.doctor.small_transformers import ACTIVATIONS, CONFIGS, VOCABULARY, config, store
+from tests.unit.doctor.estimates.small_transformers import ACTIVATIONS, CONFIGS, VOCABULARY, config, store
 from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 from heedful.data.batches.pairs import collate

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.shared.sound_corpora import CORPORA, recipe_of, write
 from tests.shared.taggers import tagged_sentences, tagger_recipe, write_conll
-from tests.unit.doctor.small_transformers import ACTIVATIONS, CONFIGS, VOCABULARY, config, store
+from tests.unit.doctor.estimates.small_transformers import ACTIVATIONS, CONFIGS, VOCABULARY, config, store
 from torch import Tensor
 
 from heedful.config.reading.load import recipe_from_json
