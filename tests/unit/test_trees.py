@@ -60,12 +60,10 @@ def test_a_sequence_that_is_no_tree_over_the_words_is_none(sequence: str) -> Non
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("(S (NP (NN dog))", "a.trees, line 3: 1 bracket not closed: every `(` needs a `)` on the same line."),
+        ("(S (NP (NN dog))", "a.trees, line 3: 1 bracket not closed: every `(` needs a `)`."),
         ("((S (NN dog)", like("a.trees, line 3: 2 brackets not closed: ...")),
-        (
-            "(S (NN dog)) )",
-            "a.trees, line 3 continues after the end of its tree: write one tree per line.",
-        ),
+        ("(S (NN dog)) )", "a.trees, line 3 continues with `)` after the end of its tree: remove it."),
+        ("(S (NN dog)) (S (NN cat))", "a.trees, line 3 has 2 trees, but must have one."),
         (")", "a.trees, line 3 begins with `)`, but a tree begins with an opening bracket."),
         ("dog", like("a.trees, line 3 begins with `dog`, but a tree begins with ...")),
         ("", "a.trees, line 3 has no tree."),

@@ -66,33 +66,58 @@ def escape_brackets(text: str) -> str:
 
 def read_tree(text: str, where: str) -> Tree:
     """Read one tree, which `str` writes; `where` says where it is, such as "train.trees, line 7"."""
-    opened: list[_Opened] = []
-    read: Tree | Leaf | None = None
-    for token in _TOKENS.findall(text):
-        if read is not None:
-            raise UserError(f"{where} continues after the end of its tree: write one tree per line.")
-        match token:
-            case "(":
-                if len(opened) == DEEPEST:
-                    raise UserError(f"{where}: the tree has more than {DEEPEST} levels, the maximum.")
-                opened.append(_Opened(where))
-            case ")" if opened:
-                closed = opened.pop().close(outermost=not opened)
-                if opened:
-                    opened[-1].add(closed)
-                else:
-                    read = closed
-            case _ if opened:
-                opened[-1].take(token)
-            case _:
-                raise UserError(f"{where} begins with `{token}`, but a tree begins with an opening bracket.")
-    if opened:
-        raise UserError(
-            f"{where}: {counted(len(opened), 'bracket')} not closed: every `(` needs a `)` on the same line."
-        )
-    if read is None:
-        raise UserError(f"{where} has no tree.")
-    return Tree(TOP, (read,)) if isinstance(read, Leaf) else read
+    reader = TreeReader()
+    trees = [*reader.read(text, where)]
+    if reader.unclosed:
+        raise UserError(f"{where}: {counted(reader.unclosed, 'bracket')} not closed: every `(` needs a `)`.")
+    if len(trees) != 1:
+        raise UserError(f"{where} has {len(trees) or 'no'} tree{'s, but must have one' if trees else ''}.")
+    return trees[0]
+
+
+class TreeReader:
+    """Reads trees from texts, such as the lines of a file; a tree may begin in one of them and end in another."""
+
+    def __init__(self) -> None:
+        self._opened: list[_Opened] = []
+        self.root = ""  # what follows the outermost bracket of the tree that is read, or was read last
+
+    @property
+    def unclosed(self) -> int:
+        """Number of brackets that are not closed yet."""
+        return len(self._opened)
+
+    @property
+    def where(self) -> str:
+        """Where the tree began that is not closed yet."""
+        return self._opened[0].where
+
+    def read(self, text: str, where: str) -> Iterator[Tree]:
+        """Yield the trees that end in this text; `where` says where it is."""
+        opened, after = self._opened, False
+        for token in _TOKENS.findall(text):
+            if len(opened) == 1 and not self.root:
+                self.root = token
+            match token:
+                case "(":
+                    if len(opened) == DEEPEST:
+                        raise UserError(f"{self.where}: the tree has more than {DEEPEST} levels, the maximum.")
+                    if not opened:
+                        self.root = ""
+                    opened.append(_Opened(opened[0].where if opened else where))
+                case ")" if opened:
+                    closed = opened.pop().close(outermost=not opened)
+                    if opened:
+                        opened[-1].add(closed)
+                    else:
+                        yield Tree(TOP, (closed,)) if isinstance(closed, Leaf) else closed
+                        after = True
+                case _ if opened:
+                    opened[-1].take(token)
+                case _ if after:
+                    raise UserError(f"{where} continues with `{token}` after the end of its tree: remove it.")
+                case _:
+                    raise UserError(f"{where} begins with `{token}`, but a tree begins with an opening bracket.")
 
 
 @dataclass

@@ -12,7 +12,7 @@ from heedful.cli.answering import AnsweringTexts
 from heedful.cli.input import InputLines
 from heedful.cli.options import Searching, WithOption, declared, json_option, n_best_option, option, with_option_groups
 from heedful.cli.output import Line
-from heedful.data.corpora.trees import tree_of_line
+from heedful.data.corpora.trees import trees_of_lines
 from heedful.tasks.parse.parse import ParseOptions
 
 if TYPE_CHECKING:
@@ -26,9 +26,7 @@ def command(
     nbest: Annotated[
         int | None, n_best_option("trees of each sentence, on lines with line number, score, tree")
     ] = None,
-    trees: Annotated[
-        bool, option("Read trees, one per line, and parse their words, without traces.", "--trees")
-    ] = False,
+    trees: Annotated[bool, option("Read bracketed trees, and parse their words, without traces.", "--trees")] = False,
     unconstrained: Annotated[bool, declared(ParseOptions, "unconstrained")] = False,
     pretty: Annotated[bool, option("Draw the trees.", "--pretty")] = False,
     as_json: Annotated[bool, json_option("one object per sentence, with words, tree, log probability, score")] = False,
@@ -39,13 +37,16 @@ def command(
 
     Every tree is over exactly the words of its sentence. Words have the tag XX, unless the model writes tags
     (`leaves = "tag"` in its recipe); round brackets are written -LRB- and -RRB-. A blank line stays blank. With --trees
-    the lines are trees already, whose words are parsed.
+    the input is trees already, each on one line or on several, whose words are parsed.
     """
     if pretty and as_json:
         raise UserError("--pretty draws trees and --json writes objects: choose one.")
     options = search.options(nbest)
     on_each_line = "one tree per line" if trees else "one sentence per line, words separated by spaces"
-    entries = [replace(entry, lines=partial(_sentences, entry, trees)) for entry in asked.open(on_each_line)]
+    opened = asked.open(on_each_line)
+    entries = [replace(entry, lines=partial(_sentences, entry, trees)) for entry in opened]
+    if trees:
+        entries = [replace(entry, count=lambda: None) for entry in entries]  # a tree may extend over several lines
     with asked.loading() as place:
         from heedful.tasks.parse.model import Parser  # after the quick checks: importing torch takes seconds
 
@@ -75,16 +76,16 @@ def command(
 
 
 def _sentences(entry: InputLines, trees: bool) -> Iterator[str]:
-    """Yield the lines of an input, or with `trees` the words of the trees on them; a blank line stays blank.
+    """Yield the lines of an input, or with `trees` the words of its trees; a blank line stays blank.
 
     Without it, the first line that is a tree is mentioned, as its brackets are taken for words.
     """
+    if trees:
+        for _, tree in trees_of_lines(entry.lines(), entry.name):
+            yield "" if tree is None else " ".join(tree.words)
+        return
     warned = False
     for line, where in entry.located():
-        if trees:
-            tree = tree_of_line(line, where)
-            yield "" if tree is None else " ".join(tree.words)
-            continue
         if not warned and _is_tree(line):
             warned = True
             messages.warn(

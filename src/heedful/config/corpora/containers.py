@@ -221,7 +221,10 @@ class Trees(Subsets):
     later_keys: ClassVar[tuple[str, ...]] = ("part", "sample")
 
     trees: str = Field(examples=["train.trees"])
-    """File with one bracketed tree per line; traces and function tags (the -SBJ of NP-SBJ) are removed."""
+    """File of bracketed trees, each on one line or on several, as in the Penn Treebank (.mrg).
+
+    Traces and function tags (the -SBJ of NP-SBJ) are removed.
+    """
     leaves: Leaves = "symbol"
     """What a parser writes in place of each word: one symbol for all of them, its tag, or the word itself."""
 

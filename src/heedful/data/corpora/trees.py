@@ -1,10 +1,11 @@
 """Bracketed trees from files, cleaned by rule, and as pairs of a parser's source and target."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from heedful.base.errors import UserError, counted
-from heedful.base.trees import Leaf, Tree, clean, linearize, read_tree
+from heedful.base.trees import Leaf, Tree, TreeReader, clean, linearize, read_tree
 from heedful.config.corpora.containers import Leaves, Trees
 from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
@@ -18,7 +19,7 @@ _WRITTEN: Final[Mapping[Leaves, Callable[[Leaf], str]]] = {
 
 
 def read_trees(corpus: Trees, folder: str = "") -> Iterator[Tree | None]:
-    """Yield the tree of each line of the corpus: see `all_trees`."""
+    """Yield the trees of the corpus that its recipe chooses: see `all_trees`."""
     trees = select_lines(all_trees(corpus, folder), corpus)
     if corpus.sample is not None:
         trees = (tree for tree in trees if tree is not None)  # blank lines do not count towards the sample
@@ -26,14 +27,63 @@ def read_trees(corpus: Trees, folder: str = "") -> Iterator[Tree | None]:
 
 
 def all_trees(corpus: Trees, folder: str = "") -> Iterator[Tree | None]:
-    """Yield the tree of each line, without traces and functions; None for a blank line, or one of traces alone."""
+    """Yield the trees of a file, without traces and functions; None for one of traces alone, and for a blank line.
+
+    Blank lines between trees that extend over several lines are left out.
+    """
+    return (tree for _, tree in numbered_trees(corpus, folder))
+
+
+def numbered_trees(corpus: Trees, folder: str = "") -> Iterator[tuple[int, Tree | None]]:
+    """Yield the trees of a file as `all_trees` does, each with the line where it begins."""
     (file,) = files_of(corpus, folder)
-    for number, line in enumerate(read_lines(file), start=1):
-        yield tree_of_line(line, f"{file.name}, line {number:,}")
+    return trees_of_lines(read_lines(file), file.name)
+
+
+def trees_of_lines(lines: Iterable[str], name: str) -> Iterator[tuple[int, Tree | None]]:
+    """Yield the trees on lines, and None for blank lines, each with its line; a tree may extend over several.
+
+    One per line is the usual form: there a blank line is a row, as in files that are aligned by line.
+    """
+    reader, began, blank = TreeReader(), 0, 0
+    on_one_line = over_several = False
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            if on_one_line and not (over_several or reader.unclosed):
+                yield number, None
+            blank += not on_one_line and not over_several  # before the first tree, which tells what they mean
+            continue
+        if reader.unclosed:
+            _refuse_next_tree(reader, line, on_one_line and not over_several)
+        else:
+            began = number
+        for tree in reader.read(line, f"{name}, line {number:,}"):
+            on_one_line, over_several = on_one_line or began == number, over_several or began < number
+            if blank and not over_several:
+                yield from ((row + 1, None) for row in range(blank))
+            blank = 0
+            yield began, clean(tree)
+            began = number  # of a further tree on the line
+    if reader.unclosed:
+        raise UserError(
+            f"{reader.where}: the tree that begins there has {counted(reader.unclosed, 'bracket')} that the file never "
+            "closes: every `(` needs a `)`."
+        )
+    yield from ((row + 1, None) for row in range(blank))
+
+
+def _refuse_next_tree(reader: TreeReader, line: str, one_per_line: bool) -> None:
+    """Refuse a tree that is not closed where the next one begins, in a file that had one per line so far."""
+    starts = re.match(r"\(\s*(\(|[^\s()]+)", line)
+    if one_per_line and starts and starts[1] == reader.root and line.count("(") == line.count(")"):
+        raise UserError(
+            f"{reader.where}: {counted(reader.unclosed, 'bracket')} of the tree not closed before the next one begins: "
+            "every `(` needs a `)`."
+        )
 
 
 def tree_of_line(line: str, where: str) -> Tree | None:
-    """Return the tree of a line, without traces and functions; None if that leaves nothing."""
+    """Return the one tree of a line or a text, without traces and functions; None if that leaves nothing."""
     return clean(read_tree(line, where)) if line.strip() else None
 
 

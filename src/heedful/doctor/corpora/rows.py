@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from heedful.config.corpora.containers import AnyCorpus, Builtin, PlainText
+from heedful.config.corpora.containers import AnyCorpus, Builtin, PlainText, Trees
 from heedful.config.corpora.corpus import Subsets
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
@@ -16,6 +16,7 @@ from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions import read_questions
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.texts import read_texts
+from heedful.data.corpora.trees import numbered_trees, tree_pair
 from heedful.data.text_form import TextForm
 from heedful.doctor.findings import FINDING_KINDS, LINE_KINDS, NUMBERED_TEXT_KINDS, TEXT_KINDS, TREE_KINDS, FindingKind
 
@@ -118,6 +119,10 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
     """Yield the rows of a corpus in order, blank ones included, in the form that the model reads."""
     form, header = TextForm.of(data), int(corpus.has_header)
     first = int(corpus.lines.partition("-")[0] or 1) + header
+    if isinstance(corpus, Trees) and not corpus.chosen:
+        trees = select_lines(numbered_trees(corpus, data.folder), corpus)  # which may extend over several lines
+        sides = ((("", "") if tree is None else tree_pair(tree, corpus.leaves), line) for line, tree in trees)
+        return (Row(form.of_line(source), form.of_line(target), line) for (source, target), line in sides)
     if corpus.roles & {"target", "tree"}:
         numbered = not (isinstance(corpus, Subsets) and corpus.chosen)  # pairs do not know their lines
         pairs = enumerate(read_pairs(corpus, data.folder, form), first)

@@ -83,7 +83,7 @@ def test_a_target_vocabulary_that_a_recipe_sets_stays_as_it_is() -> None:
 def test_a_tree_that_is_not_closed_is_refused_with_its_line(folder: Path) -> None:
     with (folder / "train.trees").open("a") as file:
         file.write("(ROOT (NP (DT the) (NN dog))\n")
-    with refuses("...train.trees, line 41: 1 bracket not closed: ..."):
+    with refuses("...train.trees, line 41: the tree that begins there has 1 bracket that ..."):
         examine(recipe(folder))
 
 
