@@ -35,6 +35,12 @@ def _tagged(folder: Path) -> None:
         write_conll(folder / name, tagged_sentences(count, seed=count))
 
 
+def _trees(folder: Path) -> None:
+    trees = ["(S (NP (DT a) (NN dog)) (VP (VBZ barks)))", "(S (NP (PRP you)) (VP (VBP see) (NP (NNS dogs))) (. .))"]
+    for name, count in (("train", 6), ("valid", 2)):
+        (folder / name).write_text("\n".join(trees * count))
+
+
 SMALL: Mapping[str, Small] = {
     "tag": Small(
         {"train": {"conll": "train"}, "valid": {"conll": "valid"}},
@@ -42,6 +48,14 @@ SMALL: Mapping[str, Small] = {
         "f1",
         "the most frequent label of each word, learned from the 20 training sentences",
         _tagged,
+    ),
+    "parse": Small(
+        {"train": {"trees": "train"}, "valid": {"trees": "valid"}, "max_length": 30},
+        {"family": "transformer", **TINY},
+        "f1",
+        "right-branching trees with the most frequent labels, learned from the 12 training trees",
+        _trees,
+        {"kind": "word", "joint": False},
     ),
 }
 
@@ -52,10 +66,12 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def recipe_of(small: Small, folder: Path, steps: int = 4, valid: bool = True) -> Recipe:
+def recipe_of(task: str, folder: Path, steps: int = 4, valid: bool = True) -> Recipe:
+    small = SMALL[task]
     small.write(folder)
     validation = {"validation": {"every": 2, "metric": small.metric}} if valid else {}
     tables: dict[str, Any] = {
+        "task": task,
         "data": {"folder": str(folder), "batch_tokens": 600, **small.data},
         "tokenizer": small.tokenizer,
         "model": small.model,
@@ -83,7 +99,7 @@ def trained(recipe: Recipe, folder: Path, resume: bool = False) -> tuple[heedful
 def test_the_line_is_next_to_each_validation_said_once_and_the_same_at_resume(task: str, folder: Path) -> None:
     small = SMALL[task]
     name = f"baseline_{small.metric}"
-    run, said = trained(recipe_of(small, folder), folder)
+    run, said = trained(recipe_of(task, folder), folder)
     rows = run.validations
     assert [row["step"] for row in rows] == [2, 4]
     baseline = rows[0][name]
@@ -95,7 +111,7 @@ def test_the_line_is_next_to_each_validation_said_once_and_the_same_at_resume(ta
 
     records = (run / "metrics.jsonl").read_text()
     (run / "metrics.jsonl").write_text(records.replace(name, "forgotten"))
-    run, said = trained(recipe_of(small, folder, steps=6), folder, resume=True)
+    run, said = trained(recipe_of(task, folder, steps=6), folder, resume=True)
     assert run.validations[-1][name] == baseline
     assert [one.split(" (")[0] for one in said] == [line.split(" (")[0]]  # but for the time it took
 
@@ -103,17 +119,16 @@ def test_the_line_is_next_to_each_validation_said_once_and_the_same_at_resume(ta
 def test_a_resumed_run_takes_the_line_that_it_recorded_and_learns_none(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = SMALL["tag"]
-    run, _ = trained(recipe_of(small, folder), folder)
+    run, _ = trained(recipe_of("tag", folder), folder)
     baseline = run.validations[0]["baseline_f1"]
     monkeypatch.delattr(TagTask, "line")
-    run, said = trained(recipe_of(small, folder, steps=6), folder, resume=True)
+    run, said = trained(recipe_of("tag", folder, steps=6), folder, resume=True)
     assert [row["baseline_f1"] for row in run.validations] == [baseline] * 3
     assert said == [f"the line to beat: f1 {baseline:.4g}, of {RULES['tag'].line}, as recorded"]
 
 
 @pytest.mark.parametrize("task", SMALL)
 def test_a_run_without_validation_learns_no_line(task: str, folder: Path) -> None:
-    run, said = trained(recipe_of(SMALL[task], folder, steps=1, valid=False), folder)
+    run, said = trained(recipe_of(task, folder, steps=1, valid=False), folder)
     assert not run.validations
     assert not said

@@ -24,7 +24,7 @@ from heedful.runs.callbacks import Callbacks, Checkpoint, Validation
 from heedful.runs.job import Job
 from heedful.runs.model_card import write_card
 from heedful.runs.progress import ContentionNotice, RunProgress, duration, recorded_instruments, recorded_metrics
-from heedful.tasks.shared.task import BASELINE
+from heedful.tasks.shared.line import BASELINE
 from heedful.training.checkpoints import (
     Position,
     Retention,

@@ -68,6 +68,7 @@ PARSE: Final = TaskRules(
     searches=True,
     own_keys=("data.max_ratio", "train.scheduled_sampling"),
     unread_keys=("decode", "tokenizer.joint", "tokenizer.target"),
+    line="right-branching trees with the most frequent labels",
     tokens="target tokens",
     label_smoothing=0.1,
     test_files="give --source and --target, sentences and their trees",

@@ -9,12 +9,17 @@ from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.trees import read_trees
+from heedful.data.prepare.prepared import Prepared
 from heedful.metrics.language.perplexity import Likelihood
+from heedful.models.bundle import Bundle
+from heedful.tasks.parse.baseline import right_branching
+from heedful.tasks.parse.bracketing import score_trees
 from heedful.tasks.parse.evaluation import ParseEvaluation, checked_tree
 from heedful.tasks.parse.model import Parser
 from heedful.tasks.parse.rules import PARSE
+from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
-from heedful.tasks.shared.validation import Sample, some_outputs
+from heedful.tasks.shared.validation import Asked, Sample, some_outputs
 
 
 class ParseTask(SequenceTask):
@@ -33,6 +38,13 @@ class ParseTask(SequenceTask):
     def sample_options(self, recipe: Recipe, metric: str, predicted: Likelihood) -> Mapping[str, Any]:
         """Return none: all scores are of trees."""
         return {}
+
+    def written_by_line(self, bundle: Bundle[Any], prepared: Prepared, rows: Sequence[Tree], asked: Asked) -> Line:
+        """Score right-branching trees; see `baseline.py`."""
+        trees, sample = right_branching(prepared.train, bundle.vocabularies["target"])
+        said = tuple(trees.tree(true.words) for true in rows)
+        found = ParseEvaluation(tuple(rows), said, score_trees(said, rows), 0.0, ())
+        return Line(found.validation_scores(), sample)
 
     def samples(self, rows: Sequence[Tree], found: ParseEvaluation) -> Sequence[Sample]:
         """Return a few sentences with their trees, true and predicted."""

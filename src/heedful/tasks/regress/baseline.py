@@ -11,8 +11,8 @@ from torch import Tensor
 
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
+from heedful.tasks.shared.line import sample_rows
 from heedful.tasks.shared.pixels import MOST_IMAGES, pixels_of, side_of
-from heedful.tasks.shared.validation import sample_rows
 
 _PENALTIES: Final = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # shares of the mean square of a feature, per row
 _FOLDS: Final = 3

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -27,11 +27,10 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
 from heedful.tasks.shared.evaluation import Evaluation
+from heedful.tasks.shared.line import BASELINE, Line
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
-from heedful.tasks.shared.validation import Asked, Line, Sample, Validated, refuse_diverged
+from heedful.tasks.shared.validation import Asked, Sample, Validated, refuse_diverged
 from heedful.training.objectives import Objective
-
-BASELINE: Final = "baseline_"  # before the name of a metric: the score of the line to beat
 
 
 class Task(ABC):
@@ -45,7 +44,8 @@ class Task(ABC):
     doing: ClassVar[str] = "evaluating"  # what progress calls an evaluation
     arguments: ClassVar[tuple[str, str]] = ("", "")  # examples of what its command and its method get: see `usage`
     _in_use: LoadedModel[Any] | None = None
-    _line: tuple[object, Mapping[str, float]] | None = None  # the training stores, and the scores of their line to beat
+    # What the line to beat was learned from, what was asked for, and its scores:
+    _line: tuple[tuple[object, str, int | None], Mapping[str, float]] | None = None
 
     @abstractmethod
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
@@ -90,7 +90,8 @@ class Task(ABC):
         """
         if not self.rules.line or not prepared.train:
             return {}
-        if self._line is None or self._line[0] is not prepared.train:
+        key = prepared.train, asked.metric, asked.most
+        if self._line is None or self._line[0][0] is not key[0] or self._line[0][1:] != key[1:]:
             began = time.perf_counter()
             with torch.inference_mode(False):
                 found = self.line(bundle, prepared, asked)
@@ -99,7 +100,7 @@ class Task(ABC):
                 named = ", ".join(f"{name} {found.scores[name]:.4g}" for name in names)
                 took = f"{time.perf_counter() - began:.1f} s"
                 say(f"the line to beat: {named}, of {self.rules.line}, learned from {found.learned_from} ({took})")
-            self._line = prepared.train, found.scores if found else {}
+            self._line = key, found.scores if found else {}
         return self._line[1]
 
     def line(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Line | None:
@@ -179,7 +180,8 @@ class Validator:
         scores = {**found.scores, **score_outputs(self.metrics, found.outputs, found.references)}
         refuse_diverged(scores["loss"])
         if not self.to_beat:
-            line = self.task.baseline(self.bundle, self.prepared, asked, self.say)
+            found_by_line = self.task.baseline(self.bundle, self.prepared, asked, self.say)
+            line = {name: score for name, score in found_by_line.items() if name in scores}
             metric = settings.metric if settings.metric in line else next(iter(line), "")
             self.to_beat = {f"{BASELINE}{metric}": line[metric]} if line else {}
         return {settings.metric: scores[settings.metric], **scores, **self.to_beat}

@@ -3,11 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from heedful.base.errors import UserError, counted
+from heedful.base.errors import UserError
 from heedful.base.progress import ShowProgress, show_nothing
-from heedful.data.epochs.plan import Indices, spread
+from heedful.data.epochs.plan import spread
 
 _SAMPLES: Final = 4  # outputs of a validation that are kept
 
@@ -32,19 +32,6 @@ class Validated:
     outputs: Sequence[Any] = ()
     references: Sequence[Any] = ()
     samples: Sequence[Sample] = ()
-
-
-class Line(NamedTuple):
-    """What the line to beat scores: simple rules, learned from the training rows, on the rows of a validation."""
-
-    scores: Mapping[str, float]  # by name, the usual metric first
-    learned_from: str  # in words
-
-
-def sample_rows(count: int, most: int, noun: str) -> tuple[Indices, str]:
-    """Return at most `most` of `count` training rows, at equal distances, and which these are, in words."""
-    rows, nouns = spread(min(count, most), count), counted(count, f"training {noun}")
-    return rows, f"{len(rows):,} of {nouns}" if len(rows) < count else f"the {nouns}"
 
 
 def refuse_diverged(loss: float) -> None:

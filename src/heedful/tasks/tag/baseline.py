@@ -15,7 +15,7 @@ from heedful.data.collate import rows_by_owner
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import Tokenizer
-from heedful.tasks.shared.validation import sample_rows
+from heedful.tasks.shared.line import most_frequent, sample_rows
 from heedful.tasks.tag.data import sentences_of
 
 _MOST_SENTENCES: Final = 100_000  # of training: more of them are sampled at equal distances
@@ -49,9 +49,9 @@ class UsualLabels:
             everything.update(labels)
             for ending in _endings(word):
                 of_endings[ending].update(list(labels))  # once per distinct word: new words are rare ones
-        self._of_words = {word: _usual(labels) for word, labels in of_words.items()}
-        self._of_endings = {ending: _usual(labels) for ending, labels in of_endings.items()}
-        self._of_all = _usual(everything)
+        self._of_words = {word: most_frequent(labels) for word, labels in of_words.items()}
+        self._of_endings = {ending: most_frequent(labels) for ending, labels in of_endings.items()}
+        self._of_all = most_frequent(everything)
 
     def label(self, word: Word) -> int:
         """Return the label of a word."""
@@ -64,10 +64,6 @@ def _endings(word: Word) -> Iterator[Word]:
     """Yield the last letters of a word, most first; a shorter word is its own ending."""
     for letters in range(min(_SUFFIX, len(word)), 0, -1):
         yield word[-letters:]
-
-
-def _usual(counts: Counter[int]) -> int:
-    return min(counts, key=lambda label: (-counts[label], label))
 
 
 def words_of(stores: Sequence[TokenStore], sentences: Indices, tokenizer: Tokenizer) -> Iterator[Sequence[Word]]:

@@ -22,9 +22,10 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
+from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.static_shapes import static_layout
 from heedful.tasks.shared.task import Task
-from heedful.tasks.shared.validation import Asked, Line, Validated
+from heedful.tasks.shared.validation import Asked, Validated
 from heedful.tasks.tag.baseline import count_sentences, labels_of, tag_as_usual
 from heedful.tasks.tag.data import prepare_tagged
 from heedful.tasks.tag.label_scores import LabelScores

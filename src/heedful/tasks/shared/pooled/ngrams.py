@@ -21,8 +21,8 @@ from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.nn.layers.ngrams import hash_ngrams
+from heedful.tasks.shared.line import sample_rows
 from heedful.tasks.shared.pooled.sparse_regression import Features, Loss, minimise
-from heedful.tasks.shared.validation import sample_rows
 
 MOST_TEXTS: Final = 10_000  # of training: more of them are sampled at equal distances
 _MOST_TOKENS: Final = 1_000  # of a text

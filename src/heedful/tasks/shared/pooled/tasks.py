@@ -25,13 +25,14 @@ from heedful.metrics.rows import Rows, score_names, validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import PooledNetwork
 from heedful.nn.layers.ngrams import NgramBag
+from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.pooled.first_weights import set_first_weights
 from heedful.tasks.shared.pooled.network_outputs import collator_of, outputs_of_rows
 from heedful.tasks.shared.pooled.ngrams import fit_stores, ngrams_of_rows
 from heedful.tasks.shared.pooled.sparse_regression import Loss
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, pooled_shape
 from heedful.tasks.shared.task import Task
-from heedful.tasks.shared.validation import Asked, Line, Validated
+from heedful.tasks.shared.validation import Asked, Validated
 
 
 class PooledTask(Task):

@@ -20,6 +20,7 @@ from heedful.metrics.language.perplexity import Likelihood, likelihood
 from heedful.models.bundle import Bundle
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
+from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.sequences.text_evaluation import validation_names
 from heedful.tasks.shared.sequences.token_scores import LONGEST_SCORED
 from heedful.tasks.shared.static_shapes import static_layout
@@ -51,16 +52,30 @@ class SearchingTask(Task):
         """Predict what the validation corpora have; also search for outputs, if a score of them is asked for."""
         predicted, recipe = self._likelihood(bundle, prepared.valid, asked), bundle.recipe
         scores = {"loss": predicted.loss, "perplexity": predicted.perplexity}
-        if asked.metric in scores and not (asked.outputs or recipe.train.validation.translate):
+        if not _searches(recipe, asked):
             return Validated(scores)
-        rows = list(self.validation_rows(recipe))
-        rows = [rows[index] for index in spread(asked.most or len(rows), len(rows)).tolist()]
+        rows = self._asked_rows(recipe, asked)
         with asked.show(f"validating: {self.doing}", len(rows)) as advance:
             options = self.sample_options(recipe, asked.metric, predicted)
             model = self.model_in_use(bundle)
             found = self.evaluate_sample(model, rows, name="`data.valid`", progress=advance, **options)
         outputs, references = found.outputs_and_references()
         return Validated({**scores, **found.validation_scores()}, outputs, references, self.samples(rows, found))
+
+    def line(self, bundle: Bundle[Any], prepared: Prepared, asked: Asked) -> Line | None:
+        """Score what the line to beat writes for validation rows; None where the validation scores no outputs."""
+        if not _searches(bundle.recipe, asked):
+            return None
+        return self.written_by_line(bundle, prepared, self._asked_rows(bundle.recipe, asked), asked)
+
+    def written_by_line(self, bundle: Bundle[Any], prepared: Prepared, rows: Sequence[Any], asked: Asked) -> Line:
+        """Score what the line to beat writes for rows of the validation corpora."""
+        raise NotImplementedError
+
+    def _asked_rows(self, recipe: Recipe, asked: Asked) -> list[Any]:
+        """Return rows of the validation corpora, as many as asked for, at equal distances."""
+        rows = list(self.validation_rows(recipe))
+        return [rows[index] for index in spread(asked.most or len(rows), len(rows)).tolist()]
 
     @abstractmethod
     def validation_rows(self, recipe: Recipe) -> Iterable[Any]:
@@ -93,6 +108,12 @@ class SearchingTask(Task):
             found = likelihood(bundle.model, batches())
         refuse_diverged(found.loss)
         return found
+
+
+def _searches(recipe: Recipe, asked: Asked) -> bool:
+    """Whether a validation searches for outputs, to score them."""
+    of_texts = asked.metric not in ("loss", "perplexity")
+    return of_texts or asked.outputs or recipe.train.validation.translate
 
 
 class SequenceTask(SearchingTask):
