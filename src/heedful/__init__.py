@@ -1,7 +1,7 @@
 """Heedful: train, evaluate and use attention models on your own files.
 
     import heedful
-    model = heedful.load("runs/m30k")
+    model = heedful.load("runs/m30k", heedful.Translator)
     model.translate(["Ein Hund rennt."])
     heedful.TextClassifier.load("runs/imdb").classify("A wonderful film.")
 

@@ -49,3 +49,10 @@ def blocks_of(page: str) -> list[Block]:
 def blocks_in(language: str) -> list[Block]:
     """All blocks of all pages in one language."""
     return [block for page in PAGES for block in blocks_of(page) if block.language == language]
+
+
+def statements_in(text: str) -> str:
+    """The statements of a Python block, also where it shows a session with its output."""
+    if not text.startswith(">>> "):
+        return text
+    return "\n".join(line[4:] for line in text.splitlines() if line.startswith((">>> ", "... ")))

@@ -12,7 +12,7 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
-from tests.docs.blocks import PAGES, ROOT, Block, blocks_of
+from tests.docs.blocks import PAGES, ROOT, Block, blocks_of, statements_in
 
 from heedful.cli.main import VERBS, run
 
@@ -54,7 +54,7 @@ def test_a_page_can_be_followed_step_by_step(
         if block.language == "toml":
             recipe = block.text if "[data]" in block.text else recipe
         elif block.language == "python":
-            exec(compile(_statements(block.text), block.where, "exec"), names)
+            exec(compile(statements_in(block.text), block.where, "exec"), names)
         elif not block.language:
             for command in filter(_is_run, block.commands):
                 recipe = _write_recipe(command, recipe)
@@ -146,10 +146,3 @@ def _run(command: str, monkeypatch: pytest.MonkeyPatch) -> int:
         shutil.rmtree(words[words.index("--out") + 1], ignore_errors=True)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(typed)))
     return run(words[1:])
-
-
-def _statements(text: str) -> str:
-    """The statements of a Python block, also where it shows a session with its output."""
-    if not text.startswith(">>> "):
-        return text
-    return "\n".join(line[4:] for line in text.splitlines() if line.startswith((">>> ", "... ")))

@@ -71,6 +71,7 @@ class TaskRules:
     roles: tuple[Roles, ...]  # what the rows of its corpora have: one form, or several to choose from
     needs: str  # the roles in words
     vocabularies: tuple[str, ...]  # names of its tokenizers
+    model: str = ""  # class of its loaded models in Python: `heedful.MODEL`; none for a task of the caller's program
     inputs: tuple[str, ...] = ()  # roles of what its models answer; `second` only where a model reads pairs
     more_sides: tuple[str, ...] = ()  # what a row of a batch has besides a text of each vocabulary: patches
     only_target: AnySide | None = None  # the only vocabulary that its targets can have

@@ -145,8 +145,10 @@ def read_bundle(
 
 def other_task(folder: Path, recipe: Recipe) -> UserError:
     """What to say of a model that does something else than is asked of it."""
-    way_out = by_caller(f"`heedful {recipe.rules.verb}`", "`heedful.load`, which returns a model of any task")
-    return UserError(f"{folder} is a model that {recipe.rules.does}: use {way_out}.")
+    kind = recipe.rules.model
+    call = f'heedful.{kind}.load("{folder}")' if kind else "heedful.load(..., task=...)"
+    way_out = by_caller(f"use `heedful {recipe.rules.verb}`", f"load it with `{call}`")
+    return UserError(f"{folder} is a model that {recipe.rules.does}: {way_out}.")
 
 
 def build_network_of(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> nn.Module:

@@ -151,7 +151,7 @@ def test_what_cannot_be_answered_is_refused(model: ImageAnswerer) -> None:
 
 
 def test_a_reader_of_texts_does_not_load_one_of_images(trained: tuple[str, Path]) -> None:
-    with refuses("...is a model that answers questions about images: use `heedful.load`..."):
+    with refuses("...is a model that answers questions about images: load it with `heedful.ImageAnswerer.load(..."):
         Reader.load(trained[1], device="cpu")
 
 

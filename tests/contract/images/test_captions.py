@@ -227,9 +227,9 @@ def test_what_a_captioner_cannot_do_is_refused(trained: Path) -> None:
         model.caption(np.zeros((16, 16), np.uint8), mbr=4)
     with refuses("...describes images, and only translators and parsers make an ensemble..."):
         heedful.load(trained, device="cpu", ensemble=[trained])
-    with refuses("...is a model that describes images: use `heedful.load`..."):
+    with refuses("...is a model that describes images: load it with `heedful.Captioner.load(..."):
         heedful.Translator.load(trained, device="cpu")
-    with refuses("...is a model that describes images: use `heedful.load`..."):
+    with refuses("...is a model that describes images: load it with `heedful.Captioner.load(..."):
         heedful.ImageClassifier.load(trained, device="cpu")
 
 

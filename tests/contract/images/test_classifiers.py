@@ -138,7 +138,7 @@ def test_what_is_not_an_image_is_refused(trained: tuple[str, Path]) -> None:
 
 
 def test_a_classifier_of_texts_does_not_load_one_of_images(trained: tuple[str, Path]) -> None:
-    with refuses("...is a model that classifies images: use `heedful.load`..."):
+    with refuses("...is a model that classifies images: load it with `heedful.ImageClassifier.load(..."):
         TextClassifier.load(trained[1], device="cpu")
 
 

@@ -268,7 +268,7 @@ def test_a_classifier_comes_back_with_its_classes(tmp_path: Path, tokenizer: Tok
 
 def test_a_bundle_of_another_kind_is_refused_with_its_verb(tmp_path: Path, tokenizer: Tokenizer) -> None:
     bundle(tmp_path, tokenizer)
-    message = r" is a model that classifies: use `heedful.load`, which returns a model of any task\.$"
+    message = r" is a model that classifies: load it with `heedful\.TextClassifier\.load\(\S+\)`\.$"
     with pytest.raises(UserError, match=message):
         read_bundle(tmp_path)
     with pytest.raises(UserError, match=message):

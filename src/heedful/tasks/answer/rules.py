@@ -40,6 +40,7 @@ ANSWER: Final = TaskRules(
     does="answers questions about texts",
     verb="answer",
     learner="a reader",
+    model="Reader",
     families=("reader",),
     metrics=validation_metrics(METRICS),
     roles=(Roles(("question", "text", "answer"), optional=("start",)),),

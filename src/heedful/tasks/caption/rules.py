@@ -41,6 +41,7 @@ CAPTION: Final = TaskRules(
     does="describes images",
     verb="caption",
     learner="a captioner",
+    model="Captioner",
     families=("captioner",),
     metrics=validation_metrics((LOSS, PERPLEXITY, *TEXT_METRICS.values())),
     scores=score_names(WRITTEN_TEXTS),

@@ -41,6 +41,7 @@ FILL: Final = TaskRules(
     does="fills masks",
     verb="fill",
     learner="a masked language model",
+    model="MaskFiller",
     families=("bert",),
     metrics=validation_metrics(VALIDATED),
     scores=score_names(METRICS),

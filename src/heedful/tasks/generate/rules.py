@@ -41,6 +41,7 @@ GENERATE: Final = TaskRules(
     does="generates text",
     verb="generate",
     learner="a language model",
+    model="TextGenerator",
     families=("language",),
     metrics=validation_metrics(METRICS),
     scores=score_names(METRICS),

@@ -53,6 +53,7 @@ PARSE: Final = TaskRules(
     does="parses",
     verb="parse",
     learner="a parser",
+    model="Parser",
     families=("transformer", "recurrent", "mixed"),
     metrics=validation_metrics((LOSS, PERPLEXITY, *METRICS)),
     scores=score_names(METRICS),

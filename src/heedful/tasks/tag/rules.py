@@ -27,6 +27,7 @@ TAG: Final = TaskRules(
     does="tags words",
     verb="tag",
     learner="a tagger",
+    model="Tagger",
     families=("tagger",),
     metrics=validation_metrics(METRICS),
     roles=(Roles(("text", "label"), besides=("second", "number")), Roles(("word", "label"))),

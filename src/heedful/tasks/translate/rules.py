@@ -13,6 +13,7 @@ TRANSLATE: Final = TaskRules(
     does="translates",
     verb="translate",
     learner="a translator",
+    model="Translator",
     families=("transformer", "recurrent", "mixed"),
     metrics=validation_metrics((LOSS, PERPLEXITY, *TEXT_METRICS.values())),
     scores=score_names(WRITTEN_TEXTS),

@@ -310,10 +310,10 @@ def test_impossible_wishes_are_refused(tmp_path: Path, reversing_folder: Path) -
         heedful.load(folder, device="gpu")
     with refuses("`half` is not a precision:..."):
         heedful.load(folder, device="cpu", precision="half")
-    with refuses("...is a model that translates: use `heedful.load`, which..."):
+    with refuses("...is a model that translates: load it with `heedful.Translator.load(..."):
         load_classifier(reversing_folder)
     masked = written(fresh_masked_model(masked_recipe(HOME)), tmp_path / "masked")
-    with refuses("...masked is a model that fills masks: use `heedful.load`, which..."):
+    with refuses("...masked is a model that fills masks: load it with `heedful.MaskFiller.load(..."):
         load_classifier(masked)
 
 

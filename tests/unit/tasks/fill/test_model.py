@@ -246,5 +246,5 @@ def test_a_bundle_on_disk_answers_as_it_did(week: MaskFiller, tmp_path: Path) ->
 def test_a_translator_is_refused(untrained: Callable[..., Translator], tmp_path: Path) -> None:
     translator = untrained()
     write_description(tmp_path, translator.recipe, translator.vocabularies)
-    with refuses("...is a model that translates: use `heedful.load`, which..."):
+    with refuses("...is a model that translates: load it with `heedful.Translator.load(..."):
         MaskFiller.load(tmp_path, "cpu")
