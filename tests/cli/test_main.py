@@ -380,24 +380,6 @@ def test_results_are_utf8_whatever_the_language_of_the_terminal(tmp_path: Path) 
     assert "größe☃.en" in shown.stdout.decode()
 
 
-@pytest.mark.parametrize(
-    ("arguments", "old", "new"),
-    [
-        (["answer", "nowhere", "--question", "What?", "--picture=photo.png"], "--picture", "--image"),
-        (["answer", "nowhere", "-t", "a text"], "-t", "--context"),
-        (["-q", "answer", "nowhere", "-tx"], "-t", "--context"),
-        (["plot", "layer-cost", "--tokens", "0"], "--tokens", "--batch-tokens"),
-    ],
-)
-def test_an_old_option_is_the_new_one_and_says_so(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], old: str, new: str
-) -> None:
-    assert main.run(arguments) == 2
-    note, error = capsys.readouterr().err.splitlines()
-    assert note == f"heedful: {old} is called {new} now."
-    assert "No such option" not in error
-
-
 def test_an_old_option_of_one_verb_is_its_own_in_others_and_nothing_after_two_dashes(
     probe: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -410,33 +392,3 @@ def test_an_old_option_of_one_verb_is_its_own_in_others_and_nothing_after_two_da
     assert main.run(["probe", "-t", "a", "--", "answer", "--picture"]) == 0
     assert seen == [("a", ["answer", "--picture"])]
     assert capsys.readouterr().err == ""
-
-
-@pytest.mark.parametrize("verb", main.OLD_OPTIONS)
-def test_every_old_option_has_a_new_one_and_no_other_meaning(verb: str) -> None:
-    command = main.command_of(verb.split()[0]) if verb else main.command_of("answer")
-    command = getattr(command, "commands", {}).get(verb.split()[-1] if verb else "", command)
-    flags = {flag for one in command.params for flag in one.opts}
-    demo = {flag for one in main.command_of("demo").params for flag in one.opts}
-    for old, new in main.OLD_OPTIONS[verb].items():
-        assert old not in flags
-        assert new in flags | demo
-
-
-@pytest.mark.parametrize(
-    ("arguments", "shown"),
-    [
-        (["recipes"], "demo-en-es "),
-        (["recipes", "--json"], '{"name": "'),
-        (["recipes", "-q"], "demo-en-es "),
-        (["cache", "--json"], ""),
-        (["config"], "Usage: heedful config [OPTIONS] COMMAND"),
-        (["plot"], "Usage: heedful plot [OPTIONS] COMMAND"),
-        (["recipes", "-h"], "Usage: heedful recipes [OPTIONS] COMMAND"),
-    ],
-)
-def test_a_verb_without_its_second_word_lists_what_there_is_or_shows_its_help(
-    capsys: pytest.CaptureFixture[str], arguments: list[str], shown: str
-) -> None:
-    assert main.run(arguments) == 0
-    assert shown in capsys.readouterr().out

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pytest
 
 from heedful.cli.help import LEFT, choices_of, kind_of, value_name
-from heedful.cli.main import VERBS, command_of, run
+from heedful.cli.main import OLD_OPTIONS, VERBS, command_of, run
 
 # A short flag that is short for two: where a verb writes to, a file for results and a folder for models.
 TWO_NAMES: Final = {"-o"}
@@ -157,3 +157,54 @@ def test_choices_and_kinds_are_read_from_any_click() -> None:
     assert kind_of(Parameter()) is float
     Kind.name = "text"
     assert kind_of(Parameter()) is str
+
+
+# --- old names and missing words --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "old", "new"),
+    [
+        (["answer", "nowhere", "--question", "What?", "--picture=photo.png"], "--picture", "--image"),
+        (["answer", "nowhere", "-t", "a text"], "-t", "--context"),
+        (["-q", "answer", "nowhere", "-tx"], "-t", "--context"),
+        (["plot", "layer-cost", "--tokens", "0"], "--tokens", "--batch-tokens"),
+    ],
+)
+def test_an_old_option_is_the_new_one_and_says_so(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], old: str, new: str
+) -> None:
+    assert run(arguments) == 2
+    note, error = capsys.readouterr().err.splitlines()
+    assert note == f"heedful: {old} is called {new} now."
+    assert "No such option" not in error
+
+
+@pytest.mark.parametrize("verb", OLD_OPTIONS)
+def test_every_old_option_has_a_new_one_and_no_other_meaning(verb: str) -> None:
+    command = command_of(verb.split()[0]) if verb else command_of("answer")
+    command = getattr(command, "commands", {}).get(verb.split()[-1] if verb else "", command)
+    flags = {flag for one in command.params for flag in one.opts}
+    demo = {flag for one in command_of("demo").params for flag in one.opts}
+    for old, new in OLD_OPTIONS[verb].items():
+        assert old not in flags
+        assert new in flags | demo
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown"),
+    [
+        (["recipes"], "demo-en-es "),
+        (["recipes", "--json"], '{"name": "'),
+        (["recipes", "-q"], "demo-en-es "),
+        (["cache", "--json"], ""),
+        (["config"], "Usage: heedful config [OPTIONS] COMMAND"),
+        (["plot"], "Usage: heedful plot [OPTIONS] COMMAND"),
+        (["recipes", "-h"], "Usage: heedful recipes [OPTIONS] COMMAND"),
+    ],
+)
+def test_a_verb_without_its_second_word_lists_what_there_is_or_shows_its_help(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], shown: str
+) -> None:
+    assert run(arguments) == 0
+    assert shown in capsys.readouterr().out
