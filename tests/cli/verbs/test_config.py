@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import sys
 import zipfile
 from pathlib import Path
 
@@ -26,7 +27,13 @@ def heedful(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
 
 
 def test_a_correct_recipe_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert heedful(capsys, "config", "check", "demo-en-es") == (0, "demo-en-es: a correct recipe.\n", "")
+    out = (
+        "demo-en-es: a correct recipe.\n"
+        "  train: 160,000 pairs of english-spanish train\n"
+        "  valid: 500 pairs of english-spanish valid\n"
+        "  test: 2,000 pairs of english-spanish test\n"
+    )
+    assert heedful(capsys, "config", "check", "demo-en-es") == (0, out, "")
 
 
 def test_a_recipe_whose_files_can_be_read_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
@@ -34,8 +41,40 @@ def test_a_recipe_whose_files_can_be_read_is_called_so(capsys: pytest.CaptureFix
         archive.writestr("train.en", "a dog\n")
     Path("train.de.gz").write_bytes(gzip.compress(b"ein Hund\n"))
     Path("my.toml").write_text('[data]\ntrain = { source = "pairs.zip:train.en", target = "train.de.gz" }')
-    line = "my.toml: a correct recipe, and its 2 files can be read.\n"
-    assert heedful(capsys, "config", "check", "my.toml") == (0, line, "")
+    lines = "my.toml: a correct recipe.\n  train: 1 pair of pairs.zip:train.en + train.de.gz\n"
+    assert heedful(capsys, "config", "check", "my.toml") == (0, lines, "")
+
+
+def test_a_check_needs_no_torch_and_its_result_is_json_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch", None)  # importing it fails
+    Path("a.tsv").write_text("good\tyes\nbad\tno\n")
+    Path("b.tsv").write_text("good\tyes\nbad\tmaybe\n")
+    table = '{{ tsv = "{}.tsv", text = 1, label = 2 }}'
+    Path("my.toml").write_text(f"data.train = {table.format('a')}\n[model]\nfamily = 'classifier'\n")
+    code, out, err = heedful(capsys, "config", "check", "my.toml", "--json")
+    train = {"part": "train", "name": "a.tsv", "rows": 2, "unit": "texts", "whole": True}
+    assert (code, err) == (0, "")
+    assert json.loads(out) == {"recipe": "my.toml", "errors": [], "warnings": [], "corpora": [train]}
+    code, out, err = heedful(capsys, "config", "check", "my.toml", "--json", "--set", f"data.test={table.format('b')}")
+    assert code == 2
+    assert json.loads(out)["corpora"] == [train]
+    (error,) = json.loads(out)["errors"]
+    assert err == f"heedful: error: my.toml: {error}\n"
+    assert error.startswith("`data.test`: b.tsv, line 2 has the label `maybe`, which")
+
+
+def test_names_of_columns_that_are_read_as_data_are_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = "".join(f"the film number {number}\t{'ab'[number % 2]}\n" for number in range(9))
+    Path("a.tsv").write_text(f"text\tlabel\n{rows}")
+    said = "data.train = { tsv = 'a.tsv', text = 1, label = 2 }\n[model]\nfamily = 'classifier'\n"
+    Path("my.toml").write_text(said)
+    code, out, err = heedful(capsys, "config", "check", "my.toml")
+    assert (code, out.splitlines()[0]) == (0, "my.toml: a correct recipe, but see the warning above.")
+    assert err.startswith(
+        "heedful: warning: a.tsv: the first line looks like the names of columns: “text | label”. Set"
+    )
 
 
 def test_every_file_that_is_not_there_is_one_line_with_its_key_and_path(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,18 +1,18 @@
 """`heedful config`: check, show and explain recipes."""
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 import typer
 
-from heedful.base.errors import UserError, counted
+from heedful.base.errors import UserError
 from heedful.base.files import expand_user
 from heedful.cli import messages
-from heedful.cli.options import RecipeArgument, SetOption
-from heedful.config.corpora.containers import SPLITS
+from heedful.cli.options import RecipeArgument, SetOption, json_option
+from heedful.cli.output import write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
-from heedful.data.corpora.formats.lines import check_exists, locate, read_lines
 from heedful.defaults.apply import with_followed_defaults
 
 app = typer.Typer(help="Check a recipe and its files, show it with all keys, or explain a key.")
@@ -22,24 +22,32 @@ _TAKEN_OVER = ("model", "tokenizer", "data.lowercase", "data.nfc", "data.tokeniz
 
 
 @app.command()
-def check(recipe: RecipeArgument, overrides: SetOption = None) -> None:
-    """Check a recipe and whether its files exist, and report everything that is wrong at once.
+def check(
+    recipe: RecipeArgument,
+    overrides: SetOption = None,
+    as_json: Annotated[bool, json_option("errors, warnings, and what was read")] = False,
+) -> None:
+    """Check a recipe and the first rows of its files, and report everything that is wrong at once.
 
     If it starts from an existing model, what it takes over from that model is checked too.
     """
     checked, missing = _with_start(load_recipe(recipe, overrides or []))
-    files = []  # the names of the files of all corpora, each with the key that names it
-    for split in SPLITS:
-        corpora = getattr(checked.data, split)
-        for number, corpus in enumerate(corpora):
-            table = f"data.{split}.{number}" if len(corpora) > 1 else f"data.{split}"
-            files += [(f"{table}.{key}", name) for key, name in corpus.named_files()]
-    faults = [f"`{key}`: {fault}" for key, name in files if (fault := _fault_of(name, checked.data.folder))]
-    faults += [f"`train.start_from` names {missing}, which does not exist."] if missing else []
-    if faults:
-        raise UserError("\n".join(f"{recipe}: {fault}" for fault in faults))
-    readable = f", and its {counted(len(files), 'file')} can be read" if files else ""
-    print(f"{recipe}: a correct recipe{readable}.")
+    from heedful.doctor.corpora.first_rows import check_first_rows
+
+    found = check_first_rows(checked)
+    found.errors += [f"`train.start_from` names {missing}, which does not exist."] if missing else []
+    if as_json:
+        corpora = [asdict(corpus) for corpus in found.corpora]
+        warnings = [{"file": one.file, "what": one.what, "advice": one.advice} for one in found.warnings]
+        write_result({"recipe": recipe, "errors": found.errors, "warnings": warnings, "corpora": corpora})
+    if found.errors:
+        raise UserError("\n".join(f"{recipe}: {error}" for error in found.errors))
+    if as_json:
+        return
+    for warning in found.warnings:
+        messages.warn(f"warning: {warning.file}: {warning.what}. {warning.advice}")
+    correct = "a correct recipe, but see the warning above" if found.warnings else "a correct recipe"
+    write_result("\n".join([f"{recipe}: {correct}.", *(f"  {corpus}" for corpus in found.corpora)]))
 
 
 @app.command()
@@ -89,14 +97,3 @@ def _with_start(recipe: Recipe) -> tuple[Recipe, str]:
     from heedful.runs.fine_tuning import with_start  # importing torch takes seconds
 
     return with_start(recipe), ""
-
-
-def _fault_of(name: str, folder: str) -> str:
-    """Return why a file, or a member of an archive, cannot be read; an empty text where it can."""
-    file = locate(name, folder)
-    try:
-        check_exists(file)
-        next(read_lines(file), None)
-    except UserError as error:
-        return str(error)
-    return ""

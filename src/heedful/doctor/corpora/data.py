@@ -13,7 +13,7 @@ from heedful.data.corpora.questions import read_questions
 from heedful.doctor.corpora.classes import find_class_problems, find_forbidden_labels, find_number_problems, whole_part
 from heedful.doctor.corpora.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
 from heedful.doctor.corpora.duplicates import find_overlap, find_repeats
-from heedful.doctor.corpora.images import CheckedImages, check_images
+from heedful.doctor.corpora.images import CheckedImages, check_images, reads_images
 from heedful.doctor.corpora.rows import labels_of_task
 from heedful.doctor.corpora.running_text import find_text_problems, find_window_problems
 from heedful.doctor.findings import Finding, Part
@@ -80,11 +80,6 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
     # A test corpus that cannot be read was reported above.
     found += [finding for finding in in_images if finding.kind != "unreadable"]
     return CheckedData(tuple(linted), tuple(found), tuple(images))
-
-
-def reads_images(recipe: Recipe) -> bool:
-    """Whether the rows of a task have an image."""
-    return "image" in recipe.rules.roles[0].needed
 
 
 def _sightings(recipe: Recipe, linted: Sequence[LintedCorpus]) -> Iterator[tuple[LintedCorpus, Sighting]]:

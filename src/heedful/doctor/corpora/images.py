@@ -116,7 +116,7 @@ def _read(part: Part, corpus: AnyCorpus, recipe: Recipe) -> CheckedImages:
     model, form = recipe.model, recipe.data.images
     assert isinstance(model, ImageModel | CaptionerModel | ImageAnswererModel), "a model of images"
     seen, unreadable = list[Seen](), list[str]()
-    for one in _decoded(_images_of(corpus, recipe), model.encoder.channels, form.max_pixels):
+    for one in _decoded(images_of(corpus, recipe), model.encoder.channels, form.max_pixels):
         seen.append(one) if isinstance(one, Seen) else unreadable.append(one)
     found = CheckedImages(part, corpus.title, tuple(seen), tuple(unreadable))
     if not isinstance(corpus, ImageFolder):
@@ -128,7 +128,13 @@ def _read(part: Part, corpus: AnyCorpus, recipe: Recipe) -> CheckedImages:
     return replace(found, empty_classes=tuple(empty), loose=tuple(loose))
 
 
-def _images_of(corpus: AnyCorpus, recipe: Recipe) -> Iterator[LabelledImage]:
+def reads_images(recipe: Recipe) -> bool:
+    """Whether the rows of a task have an image."""
+    return "image" in recipe.rules.roles[0].needed
+
+
+def images_of(corpus: AnyCorpus, recipe: Recipe) -> Iterator[LabelledImage]:
+    """Return the images of a corpus, as the recipe's task reads them."""
     match recipe.model:
         case CaptionerModel():
             return (row.image for row in read_captioned(corpus, recipe.data.folder))
