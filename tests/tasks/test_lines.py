@@ -18,6 +18,10 @@ from heedful.tasks.tag.task import TagTask
 TINY: Mapping[str, Any] = {"width": 8, "heads": 2, "layers": 1, "inner": 8}
 ENCODER: Mapping[str, Any] = {"family": "transformer", **TINY}
 
+SCENES: Mapping[str, Any] = {"builtin": "scenes"}
+HELD_OUT: Mapping[str, Any] = {"builtin": "scenes", "part": "valid"}
+VIT: Mapping[str, Any] = {"family": "vit", **TINY, "patch": 16, "channels": 3}
+
 
 class Small(NamedTuple):
     """A recipe on a little data, and the line that it has to beat."""
@@ -49,6 +53,19 @@ SMALL: Mapping[str, Small] = {
         "the most frequent label of each word, learned from the 20 training sentences",
         _tagged,
     ),
+    "classify_images": Small(
+        {"train": {**SCENES, "count": 12, "label": "number"}, "valid": {**HELD_OUT, "count": 4, "label": "number"}},
+        {"family": "image_classifier", "encoder": VIT},
+        "accuracy",
+        "logistic regression on pixels, learned from the 12 training images",
+        tokenizer={},
+    ),
+    "answer_images": Small(
+        {"train": {**SCENES, "count": 6, "questions": 2}, "valid": {**HELD_OUT, "count": 3, "questions": 2}},
+        {"family": "image_answerer", "encoder": VIT},
+        "accuracy",
+        "the most frequent answer to each question, learned from the 6 training images",
+    ),
     "parse": Small(
         {"train": {"trees": "train"}, "valid": {"trees": "valid"}, "max_length": 30},
         {"family": "transformer", **TINY},
@@ -73,7 +90,7 @@ def recipe_of(task: str, folder: Path, steps: int = 4, valid: bool = True) -> Re
     tables: dict[str, Any] = {
         "task": task,
         "data": {"folder": str(folder), "batch_tokens": 600, **small.data},
-        "tokenizer": small.tokenizer,
+        **({"tokenizer": small.tokenizer} if small.tokenizer else {}),
         "model": small.model,
         "train": {
             "steps": steps,

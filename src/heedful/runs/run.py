@@ -143,7 +143,7 @@ class RunObserver(Observer):
             way_out = 'Try `encoder = { family = "bag" }`, or see' if could_be_bag else "See"
             self.progress.say(
                 f"This model loses to the line to beat: its {metric} is {score:.4g}, and "
-                f"{recipe.rules.line} has {baseline:.4g}. {way_out} docs/how-to/little-data.md"
+                f"that of {recipe.rules.line} is {baseline:.4g}. {way_out} docs/how-to/little-data.md"
             )
 
     def _average(self, end: Position) -> None:

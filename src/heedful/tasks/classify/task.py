@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -26,6 +27,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.classification import ClassificationResult, mark_classes
 from heedful.models.bundle import Bundle
 from heedful.nn.layers.images.augmentation import Augmentation
+from heedful.tasks.classify.baseline import logistic_on_pixels, usual_answers
 from heedful.tasks.classify.classification import ClassLoss, compare_classes
 from heedful.tasks.classify.image_models import ImageAnswerer, ImageClassifier
 from heedful.tasks.classify.metrics import METRICS
@@ -63,6 +65,11 @@ class AnyClassifyTask(PooledTask):
         values, lengths = gather(stores, "label", rows)
         return [part.tolist() for part in np.split(values, np.cumsum(lengths)[:-1])]
 
+    def aims(self, vocabularies: Vocabularies, stores: Sequence[TokenStore], rows: Indices) -> Tensor:
+        """Mark the true classes of rows of stores."""
+        classes = len(vocabularies.labels)
+        return torch.from_numpy(mark_classes(self.classes(stores, rows, classes), classes)).float()
+
 
 def _several(recipe: Recipe) -> bool:
     return bool(getattr(recipe.model, "labels", "one") == "several")
@@ -98,11 +105,6 @@ class ClassifyTask(AnyClassifyTask, PooledTextTask):
     def linear_loss(self, recipe: Recipe) -> ClassLoss:
         """Return the loss of logistic regression."""
         return ClassLoss(_several(recipe))
-
-    def aims(self, vocabularies: Vocabularies, stores: Sequence[TokenStore], rows: Indices) -> Tensor:
-        """Mark the true classes of rows of stores."""
-        classes = len(vocabularies.labels)
-        return torch.from_numpy(mark_classes(self.classes(stores, rows, classes), classes)).float()
 
     def read_corpus(self, model: TextClassifier, corpus: AnyCorpus, folder: str) -> Iterable[Text]:
         """Read texts with labels, or texts from one file and labels from another."""
@@ -146,6 +148,11 @@ class ClassifyImagesTask(AnyImageTask, SingleImageTask):
         change = augment_images(Augmentation(**recipe.train.augmentation.model_dump()), classes)
         return (SeveralLabels if several else OneLabel)(recipe.label_smoothing, weights, change)
 
+    def predict_by_line(self, bundle: Bundle[Any], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return what logistic regression on pixels predicts for rows of the validation stores; see `baseline.py`."""
+        aims, loss = partial(self.aims, bundle.vocabularies, prepared.train), ClassLoss(_several(bundle.recipe))
+        return logistic_on_pixels(prepared.train, prepared.valid, rows, aims, loss)
+
     def read_corpus(self, model: ImageClassifier, corpus: AnyCorpus, folder: str) -> Iterable[LabelledImage]:
         """Read images with labels."""
         return read_images(corpus, folder, model.several)
@@ -176,6 +183,10 @@ class AnswerImagesTask(AnyImageTask):
     def counts(self, stores: Sequence[TokenStore], rows: Indices) -> Indices:
         """Return the number of questions about each image."""
         return lengths_of(stores, "lengths", rows)
+
+    def predict_by_line(self, bundle: Bundle[Any], prepared: Prepared, rows: Indices) -> tuple[Tensor, str]:
+        """Return the usual answers to questions of rows of the validation stores; see `baseline.py`."""
+        return usual_answers(prepared.train, prepared.valid, rows, len(bundle.vocabularies.labels))
 
     def read_corpus(self, model: ImageAnswerer, corpus: AnyCorpus, folder: str) -> Iterable[AskedImage]:
         """Read images with questions and answers."""

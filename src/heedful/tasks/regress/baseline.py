@@ -11,8 +11,7 @@ from torch import Tensor
 
 from heedful.data.epochs.plan import Indices
 from heedful.data.token_store import TokenStore
-from heedful.tasks.shared.line import sample_rows
-from heedful.tasks.shared.pixels import MOST_IMAGES, pixels_of, side_of
+from heedful.tasks.shared.pixels import pixels_of, sample_images, side_of
 
 _PENALTIES: Final = (1e-3, 1e-2, 1e-1, 1.0, 10.0)  # shares of the mean square of a feature, per row
 _FOLDS: Final = 3
@@ -25,7 +24,7 @@ def ridge_on_pixels(
 
     `aims` returns what it should predict for rows of the training stores.
     """
-    known, sample = sample_rows(sum(map(len, train)), MOST_IMAGES, "image")
+    known, sample = sample_images(train)
     side = side_of(train)
     x = pixels_of(train, known, side)
     mean = x.mean(0)

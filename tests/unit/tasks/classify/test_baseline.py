@@ -219,9 +219,9 @@ def test_the_second_texts_of_pairs_are_other_features() -> None:
 @pytest.mark.parametrize(
     ("metric", "score", "line"),
     [
-        ("accuracy", 0.78, "its accuracy is 0.78, and logistic regression on n-grams has 0.88. Try"),
+        ("accuracy", 0.78, "its accuracy is 0.78, and that of logistic regression on n-grams is 0.88. Try"),
         ("accuracy", 0.9, None),
-        ("loss", 0.9, "its loss is 0.9, and logistic regression on n-grams has 0.88. Try"),
+        ("loss", 0.9, "its loss is 0.9, and that of logistic regression on n-grams is 0.88. Try"),
         ("loss", 0.5, None),
     ],
 )

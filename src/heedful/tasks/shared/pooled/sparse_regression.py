@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +21,16 @@ _ITERATIONS: Final = 50
 _TRIAL_ITERATIONS: Final = 20
 _TRIAL_SCORES: Final = 3_000_000  # features of texts in cross-validation x classes, about: of more, it reads a part
 _FOLDS: Final = 3
+
+
+class Matrix(Protocol):
+    """A matrix X of rows x features."""
+
+    def times(self, weights_JC: Float[Tensor, "J C"], /) -> Float[Tensor, "B C"]:
+        """Return X W."""
+
+    def transposed(self, columns: int, /) -> "Matrix":
+        """Return X^T, given the number of features."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,7 +212,7 @@ def _close(trials: Mapping[float, Trial], texts: int, close_loss: float = 1.0) -
 
 @torch.no_grad()
 def minimise_with(
-    x: Features,
+    x: Matrix,
     true_BC: Float[Tensor, "B C"],
     weights_JC: Float[Tensor, "J C"],
     bias_C: Float[Tensor, "C"],
