@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Sequence
 from importlib import import_module
 from os import PathLike
+from pathlib import Path
 from typing import Any, TypeVar, overload
 
 from heedful.base.arguments import check_path, check_several
@@ -28,6 +29,12 @@ def task_named(name: str) -> Task:
 def find_task(recipe: Recipe, given: Task | None = None) -> Task:
     """Return the task of a recipe: the given one, or the one in the table."""
     return task_named(recipe.rules.name) if given is None else given
+
+
+def next_command(folder: Path) -> str:
+    """Return a command that uses the model in a folder."""
+    recipe = read_recipe(folder)
+    return find_task(recipe).usage(recipe, folder)[0]
 
 
 @overload

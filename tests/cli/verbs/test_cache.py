@@ -68,6 +68,8 @@ def test_an_empty_cache_has_nothing_to_list_or_remove(cache: Path, capsys: Captu
     assert capsys.readouterr().out == f"0 entries, 0 B in {cache}\n"
     assert run(["cache", "clear"]) == 0
     assert capsys.readouterr().out == f"Nothing to remove in {cache}.\n"
+    assert run(["cache", "clear", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"folder": str(cache), "removed": 0, "bytes": 0, "kept": 0}
 
 
 def test_clear_removes_entries_and_what_killed_processes_left(cache: Path, capsys: Capture) -> None:

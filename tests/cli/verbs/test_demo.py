@@ -1,5 +1,6 @@
 """`heedful demo` from end to end, with a model too small to be good."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -51,7 +52,12 @@ def test_the_demo_trains_judges_shows_examples_and_says_what_comes_next(
     assert written.count('"name":"beam"') == 5
     assert "heedful translate runs/mine < text.en" in shown
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
-    assert run(["demo", "--out", str(tmp_path / "run")]) == 0, "a second demo uses the model that is there"
+    capsys.readouterr()
+    assert run(["demo", "--out", str(tmp_path / "run"), "--json"]) == 0, "a second demo uses the model that is there"
+    found = json.loads(capsys.readouterr().out)
+    assert (found["folder"], found["page"]) == (str(tmp_path / "run"), str(page))
+    assert "The two small cats did not see the red house." in found["examples"]
+    assert found["sentences"] == 8
 
 
 def test_the_demo_keeps_its_sentences(capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,3 +101,7 @@ def test_the_demo_of_images_shows_images_and_what_the_model_says_of_them(
     image = tmp_path / "run" / "scene.png"
     assert f"heedful classify {tmp_path / 'run'} {image}" in shown
     assert image.is_file()
+    assert run(["demo", "--images", "--out", str(tmp_path / "run"), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["image"], len(found["examples"])) == (str(image), 6)
+    assert 0 <= found["accuracy"] <= 1

@@ -22,8 +22,9 @@ def test_a_marian_folder_becomes_a_model_that_translates(folder: Path, tmp_path:
     out = tmp_path / "opus"
     assert run(["import", str(folder), "--out", str(out)]) == 0
     parameters = sum(tensor.size for tensor in load_file(out / "model.safetensors").values())
-    assert capsys.readouterr().out == (
-        f"{folder} (marian, {parameters:,} parameters) is now a model of Heedful in {out}\n"
+    assert capsys.readouterr() == (
+        f"{folder} (marian, {parameters:,} parameters) is now a model of Heedful in {out}\n",
+        f"heedful: next: heedful translate {out} < text.txt\n",
     )
     (tmp_path / "text").write_text("\n".join(some_texts(3)) + "\n")
     assert run(["translate", str(out), str(tmp_path / "text"), "--device", "cpu"]) == 0

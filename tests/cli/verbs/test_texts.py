@@ -1,11 +1,13 @@
 """`heedful texts` as a user sees it, and the commands of all its items in a short form."""
 
+import json
 import shlex
 from pathlib import Path
 
 import pytest
 
 from heedful.cli.main import run
+from heedful.cli.verbs.texts import has_json
 from heedful.texts.listing import MODEL, read_texts
 
 ITEMS = [item for text in read_texts() for item in text.items]
@@ -26,6 +28,25 @@ def test_an_equation_is_computed_by_the_text_and_by_heedful(capsys: pytest.Captu
     assert lines[1] == "verdict: same"
     assert [float(number) for number in lines[-2].removeprefix("Heedful").split()] == [112, 96, 14, 12, 0.88, 0.12]
     assert lines[-1] == "largest difference between the text and Heedful: 0"
+
+
+def test_items_and_their_results_are_objects_of_json(capfd: pytest.CaptureFixture[str]) -> None:
+    assert run(["texts", "--json"]) == 0
+    found = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert [item["id"] for item in found] == [item.id for item in ITEMS]
+    assert run(["texts", "seq2seq-worked-example", "--json"]) == 0
+    computed = json.loads(capfd.readouterr().out)
+    assert computed["verdict"] == "same"
+    assert computed["lines"][-1] == "largest difference between the text and Heedful: 0"
+    assert run(["texts", "thesis-figure-2.14", "--show", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out)["command"].startswith("heedful plot schedule ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "known"), [(["gradients"], True), (["plot", "cell", "lstm"], False), (["cache", "list"], True)]
+)
+def test_a_command_gets_json_where_its_verb_has_it(arguments: list[str], known: bool) -> None:
+    assert has_json(arguments) == known
 
 
 def test_a_command_is_shown_or_run(capfd: pytest.CaptureFixture[str]) -> None:

@@ -242,11 +242,18 @@ def test_a_dry_run_prints_its_forecast(recipe: Path, tmp_path: Path, capsys: pyt
     assert err == ""
 
 
-def test_json_is_for_the_estimate(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["train", str(recipe), "--json"]) == 2
-    assert capsys.readouterr().err == (
-        "heedful: error: --json is for the estimate of --dry-run: a run writes its figures to metrics.jsonl.\n"
-    )
+def test_json_is_the_result_of_a_run(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "run"
+    short = ["--set", "train.steps=4", "--set", "train.validation.every=2", "--device", "cpu", "--precision", "float32"]
+    assert run(["train", str(recipe), "--out", str(folder), "--json", *short]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["folder"], found["steps"], found["metric"]) == (str(folder), 4, "loss")
+    assert found["best_step"] in (2, 4)
+    assert set(found["best_scores"]) >= {"loss", "perplexity"}
+    assert found["minutes"] >= 0
+    assert found["next"] == f"heedful translate {folder} < text.txt"
+    training = json.loads((folder / "config.json").read_text())["recipe"]["train"]
+    assert (training["device"], training["precision"]) == ("cpu", "float32")
 
 
 def test_a_folder_that_holds_a_run_is_refused(recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -313,5 +320,5 @@ def test_a_gpu_that_is_not_there_is_named(
     recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert run(["train", str(recipe), "--out", str(tmp_path / "run"), "--set", "train.device=cuda"]) == 2
+    assert run(["train", str(recipe), "--out", str(tmp_path / "run"), "--device", "cuda"]) == 2
     assert "finds no GPU: use `cpu`." in capsys.readouterr().err

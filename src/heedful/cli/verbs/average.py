@@ -1,5 +1,6 @@
 """`heedful average`: average the weights of checkpoints or models into one model."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,12 +23,15 @@ def command(
 ) -> None:
     """Average the weights of the last or best checkpoints of a run, or of several models, into a new model."""
     from heedful.runs.averaging import are_strangers, average  # importing torch takes seconds
+    from heedful.tasks.loading import next_command
 
     parts = average(models, out, last=last, best=best)
+    following = next_command(Path(out))
     if as_json:
-        write_result({"model": str(out), "averaged": [str(part) for part in parts]})
+        write_result({"model": str(out), "averaged": [str(part) for part in parts], "next": following})
     else:
         print(f"The average of {', '.join(part.name for part in parts)} is in {out}")
+        messages.note(f"next: {following}")
     if len(models) > 1 and are_strangers(models):
         messages.warn(
             "these models may have started from different weights, whose average is most likely noise: check its "

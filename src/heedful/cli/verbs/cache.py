@@ -12,7 +12,7 @@ from heedful.base.columns import align_columns
 from heedful.base.errors import UserError, counted
 from heedful.cli import messages
 from heedful.cli.options import OutputOption, json_option, option
-from heedful.cli.output import check_output, line_writer
+from heedful.cli.output import check_output, line_writer, write_result
 from heedful.data.cache import CacheEntry, cache_entries, cache_folder, remove_entry, remove_leftovers
 
 app = typer.Typer(help="List or clear the cache of prepared data.")
@@ -51,22 +51,27 @@ def list_entries(
 def clear(
     older: OlderOption = None,
     yes: Annotated[bool, option("Do not ask.", "--yes", "-y")] = False,
+    as_json: Annotated[bool, json_option("the folder, and how many entries and bytes were removed and kept")] = False,
 ) -> None:
     """Remove entries of the cache; the next training that needs them makes them again.
 
     An entry that a running process builds or uses is kept.
     """
     entries = _chosen(older)
-    if not entries:
+    if not entries and not as_json:
         print(f"Nothing to remove in {cache_folder()}.")
         return
-    if not yes:
+    if entries and not yes:
         if not sys.stdin.isatty():
             raise UserError("Nobody is there to ask whether to clear the cache: add --yes.")
         typer.confirm(f"Remove {_total(entries)} from {cache_folder()}?", abort=True, err=True)
     removed = [entry for entry in entries if remove_entry(entry.path)]
     remove_leftovers()
-    print(f"Removed {_total(removed)} from {cache_folder()}.")
+    if as_json:
+        sizes = {"removed": len(removed), "bytes": sum(entry.size for entry in removed)}
+        write_result({"folder": str(cache_folder()), **sizes, "kept": len(entries) - len(removed)})
+    else:
+        print(f"Removed {_total(removed)} from {cache_folder()}.")
     if len(removed) < len(entries):
         messages.warn(f"kept {_counted(len(entries) - len(removed))} that another process is using.")
 

@@ -12,7 +12,16 @@ from numpy.typing import NDArray
 from heedful.base.errors import Stopped, UserError
 from heedful.base.files import output_folder, write_bytes
 from heedful.cli import messages
-from heedful.cli.options import SetOption, option, out_option
+from heedful.cli.options import (
+    SetOption,
+    TrainingDeviceOption,
+    TrainingPrecisionOption,
+    json_option,
+    option,
+    out_option,
+    with_device,
+)
+from heedful.cli.output import write_result
 from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -48,19 +57,23 @@ def command(
         bool, option("Train a classifier of images instead, and show what it says of some.", "--images")
     ] = False,
     set_: SetOption = None,
+    device: TrainingDeviceOption = None,
+    precision: TrainingPrecisionOption = None,
+    as_json: Annotated[bool, json_option("one object at the end, with the folder, scores and examples")] = False,
 ) -> None:
     """Train a small English-Spanish translator, evaluate it on unseen combinations of words, and try it out."""
     if any(override.startswith(("data", "task", "model.family")) for override in set_ or ()):
         raise UserError("--set: the demo has data and a task of its own: use `heedful train` for others.")
     out = out or Path("runs/demo-images" if images else "runs/demo")
-    recipe = load_recipe(IMAGE_RECIPE if images else RECIPE, set_ or ())
+    recipe = load_recipe(IMAGE_RECIPE if images else RECIPE, with_device(set_, device, precision))
     with messages.busy("loading PyTorch"):
         from heedful.explain.pages.page import explorer_page
         from heedful.runs.run import CHECKPOINTS
         from heedful.runs.training_run import train
         from heedful.tasks.translate.model import Translator
 
-    print(IMAGE_INTRODUCTION if images else INTRODUCTION, flush=True)
+    if not as_json:
+        print(IMAGE_INTRODUCTION if images else INTRODUCTION, flush=True)
     try:
         train(recipe, out, resume=(output_folder(out) / CHECKPOINTS).exists())
     except Stopped as stopped:
@@ -68,20 +81,25 @@ def command(
             "Stopped, checkpoint saved. Run the demo again to continue.", stopped.exit_code - 128
         ) from stopped
     if images:
-        show_images(recipe, out)
+        show_images(recipe, out, as_json)
         return
     model = Translator.load(out)
     count = recipe.data.test[0].count  # type: ignore[union-attr]  # the demo's own recipe names a builtin
     found = model.evaluate_rows(list(sentence_pairs("test", count)))
-    print(
-        f"\nHeld-out sentences: {found.exact:,} of {count:,} exactly right ({found.exact / count:.1%}), "
-        f"BLEU {found.bleu.score:.1f}; {count / found.seconds:,.0f} sentences/s\n"
-    )
-    for source, translation in zip(EXAMPLES, model.translate(list(EXAMPLES)), strict=True):
-        print(f"  {source}\n      {translation}")
+    examples = dict(zip(EXAMPLES, model.translate(list(EXAMPLES)), strict=True))
+    if not as_json:
+        print(
+            f"\nHeld-out sentences: {found.exact:,} of {count:,} exactly right ({found.exact / count:.1%}), "
+            f"BLEU {found.bleu.score:.1f}; {count / found.seconds:,.0f} sentences/s\n"
+        )
+        for source, translation in examples.items():
+            print(f"  {source}\n      {translation}")
     page = output_folder(out) / PAGE
     explained = [model.explain(text, gradients=True, search=True) for text in EXAMPLES]
     write_bytes(page, explorer_page(explained, page.parent.name).encode())
+    if as_json:
+        write_result({"folder": str(out), **found.to_json(), "examples": examples, "page": str(page)})
+        return
     if sys.stdin.isatty():
         print("\nYour turn: type an English sentence with words like these (an empty line ends).")
         while line := _typed():
@@ -117,7 +135,7 @@ Next:
 """
 
 
-def show_images(recipe: Recipe, out: Path) -> None:
+def show_images(recipe: Recipe, out: Path, as_json: bool) -> None:
     """Evaluate the trained classifier, and show what it says of some images."""
     from PIL import Image
 
@@ -127,13 +145,18 @@ def show_images(recipe: Recipe, out: Path) -> None:
     count = recipe.data.test[0].count  # type: ignore[union-attr]  # the demo's own recipe names a generator
     tested = list(scenes("test", count))
     found = model.evaluate([(draw_scene(scene), _number(scene)) for scene in tested])
+    path = output_folder(out) / "scene.png"  # so that there is an image file to try
+    Image.fromarray(draw_scene(tested[0])).save(path)
+    if as_json:
+        said = model.classify([draw_scene(scene) for scene in tested[: _SHOWN * _ROWS]])
+        examples = {scene.sentence: one.label for scene, one in zip(tested, said, strict=False)}
+        write_result({"folder": str(out), **found.to_json(), "examples": examples, "image": str(path)})
+        return
     print(
         f"\nTest images: {found.result.right_texts:,} of {count:,} right ({found.result.accuracy:.1%}); "
         f"{found.per_second:,.0f} images/s\n"
     )
     _show(model, tested[: _SHOWN * _ROWS])
-    path = output_folder(out) / "scene.png"  # so that there is an image file to try
-    Image.fromarray(draw_scene(tested[0])).save(path)
     print(_NEXT_IMAGES.format(folder=out, image=path, recipe=IMAGE_RECIPE))
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from heedful.base.errors import UserError
+from heedful.cli import messages
 from heedful.cli.options import json_option, out_option
 from heedful.cli.output import write_result
 
@@ -28,10 +29,14 @@ def command(
             f"`hf download {name} --local-dir {local}`, then `heedful import {local}`."
         )
     from heedful.interop.importing import import_model  # importing torch takes seconds
+    from heedful.tasks.loading import next_command
 
     place = Path("runs") / folder.resolve().name if out is None else out
     found = import_model(folder, place)
+    following = next_command(Path(place))
     if as_json:
-        write_result({"model": str(place), "type": found.model_type, "parameters": found.parameters})
+        written = {"model": str(place), "type": found.model_type, "parameters": found.parameters}
+        write_result({**written, "next": following})
         return
     print(f"{folder} ({found.model_type}, {found.parameters:,} parameters) is now a model of Heedful in {place}")
+    messages.note(f"next: {following}")

@@ -8,7 +8,7 @@ import typer
 from heedful.base import files
 from heedful.base.errors import UserError
 from heedful.cli.options import OutputOption, json_option, option
-from heedful.cli.output import check_output, line_writer
+from heedful.cli.output import check_output, line_writer, write_result
 from heedful.config.reading.shipped_recipes import shipped_recipe, shipped_recipes, summary
 
 app = typer.Typer(help="List, show and copy the recipes that ship with Heedful.")
@@ -33,9 +33,17 @@ def list_recipes(
 
 
 @app.command()
-def show(name: NameArgument) -> None:
+def show(
+    name: NameArgument,
+    as_json: Annotated[bool, json_option("one object, with name, summary, path and text")] = False,
+) -> None:
     """Show the text of a shipped recipe."""
-    print(files.read_bytes(shipped_recipe(name)).decode(), end="")
+    path = shipped_recipe(name)
+    text = files.read_bytes(path).decode()
+    if as_json:
+        write_result({"name": path.stem, "summary": summary(path), "path": str(path), "text": text})
+    else:
+        print(text, end="")
 
 
 @app.command()
@@ -45,6 +53,7 @@ def copy(
         Path | None, typer.Argument(metavar="DEST", help="A new file, or a folder (default: NAME.toml here).")
     ] = None,
     force: Annotated[bool, option("Overwrite an existing file.", "--force")] = False,
+    as_json: Annotated[bool, json_option("one object, with the name of the recipe and of the copy")] = False,
 ) -> None:
     """Copy a shipped recipe to edit it, and print the name of the copy."""
     source = shipped_recipe(name)
@@ -55,4 +64,4 @@ def copy(
         raise UserError(f"{target} already exists: choose another name, or overwrite it with --force.")
     check_output(target)
     files.write_bytes(target, files.read_bytes(source))
-    print(target)
+    write_result({"name": source.stem, "copy": str(target)} if as_json else str(target))

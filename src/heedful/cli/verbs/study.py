@@ -6,9 +6,18 @@ from typing import Annotated
 import typer
 
 from heedful.base.errors import UserError, counted
-from heedful.base.files import output_folder
+from heedful.base.files import output_folder, read_json
 from heedful.cli import messages
-from heedful.cli.options import SetOption, option, out_option
+from heedful.cli.options import (
+    SetOption,
+    TrainingDeviceOption,
+    TrainingPrecisionOption,
+    json_option,
+    option,
+    out_option,
+    with_device,
+)
+from heedful.cli.output import write_result
 from heedful.training.signals import StopRequest
 
 
@@ -26,6 +35,12 @@ def command(
     seeds: Annotated[str | None, option("Seeds instead of those of the study, such as 1,2,3.", metavar="N,N")] = None,
     page: Annotated[bool, option("Train nothing: write the page of a finished study again.", "--page")] = False,
     listed: Annotated[bool, option("List the studies that ship with Heedful.", "--list")] = False,
+    as_json: Annotated[
+        bool,
+        json_option("one object, with the page, and the scores of every variation and seed; of a list, each study"),
+    ] = False,
+    device: TrainingDeviceOption = None,
+    precision: TrainingPrecisionOption = None,
 ) -> None:
     """Train variations of a recipe with several seeds, and write one page that compares them.
 
@@ -35,20 +50,23 @@ def command(
     """
     from heedful.lab.study.definition import find_study, read_study, shipped_studies, title_of
 
-    if listed:
+    if listed or study is None:
         shipped = shipped_studies()
         width = max(map(len, shipped), default=0)
         for name, path in shipped.items():
-            print(f"{name:{width}}  {title_of(path)}")
+            told = {"name": name, "title": title_of(path), "path": str(path)}
+            write_result(told if as_json else f"{name:{width}}  {told['title']}")
+        if not listed:
+            messages.note("`heedful study NAME` runs one of these, or a study in a file of yours.")
         return
-    if study is None:
-        raise UserError("Name a study: a file, or one of `heedful study --list`.")
     path = find_study(study)
     folder = output_folder(out or Path("runs") / path.stem)
-    defined = read_study(path, set_ or (), _seeds(seeds))  # before torch is imported, so that mistakes show at once
+    defined = read_study(
+        path, with_device(set_, device, precision), _seeds(seeds)
+    )  # before torch is imported, so that mistakes show at once
     with StopRequest("Stopped: run the same command again to continue."):
         with messages.busy("loading PyTorch"):
-            from heedful.lab.study.running import LOG, PAGE, StudyRun, cells_at_once, rewrite_page, run_cells
+            from heedful.lab.study.running import LOG, PAGE, RESULTS, StudyRun, cells_at_once, rewrite_page, run_cells
 
         if page:
             rewrite_page(defined, folder)
@@ -69,7 +87,8 @@ def command(
                 )
             if failed:
                 messages.warn(f"{counted(failed, 'run')} failed: the page shows why, and so does {LOG} in its folder.")
-    print(folder / PAGE)
+    page_file = str(folder / PAGE)
+    write_result({"page": page_file, "results": read_json(folder / RESULTS)} if as_json else page_file)
 
 
 def _seeds(given: str | None) -> tuple[int, ...] | None:

@@ -8,8 +8,9 @@ from typing import Annotated, Final
 import typer
 
 from heedful.base.errors import UserError
-from heedful.cli.main import run
-from heedful.cli.options import SetOption, option
+from heedful.cli.main import command_of, run
+from heedful.cli.options import SetOption, json_option, option
+from heedful.cli.output import write_result
 from heedful.texts.listing import MODEL, Item, count_verdicts, find_item, read_texts
 
 _SETTABLE: Final = ("train", "study", "demo", "doctor")  # verbs that take --set, for a recipe
@@ -25,6 +26,9 @@ def command(
         "runs/demo"
     ),
     set_: SetOption = None,
+    as_json: Annotated[
+        bool, json_option("the item as one object, before that of its command; of the list, one object per item")
+    ] = False,
 ) -> None:
     """Recompute an equation, a figure or a table of five texts about attention, and say whether it is right.
 
@@ -37,28 +41,40 @@ def command(
             raise UserError(
                 "--set: name the item whose command it is for, such as `heedful texts notes-table-3 --set ...`."
             )
-        _list()
+        _list(as_json)
         return
     found = find_item(item)
     if set_ and not (found.arguments is not None and found.arguments.split()[0] in _SETTABLE):
         raise UserError(f"--set: {found.id} neither trains a recipe nor runs a study, so there is nothing to set.")
-    print(f"{found.id}: {found.what}")
-    print(f"verdict: {found.verdict}" + (f", {found.why}" if found.why else ""))
-    if show or found.command is None:
+    told = [f"{found.id}: {found.what}", f"verdict: {found.verdict}" + (f", {found.why}" if found.why else "")]
+    shown = _object(found)
+    runs = not (show or found.command is None)
+    if not runs:
         settings = "".join(f" --set {shlex.quote(setting)}" for setting in set_ or ())
-        print(f"command: {found.command}{settings}" if found.command else f"no command: {found.reason}")
+        told.append(f"command: {found.command}{settings}" if found.command else f"no command: {found.reason}")
     elif found.check is not None:
         from heedful.texts.checks.table import CHECKS  # imports torch, which takes seconds
 
         check = CHECKS[found.check]
-        print(f"computed: {check.__doc__}")
-        for line in check().lines():
-            print(line)
-    else:
-        _run(found, model, set_ or [])
+        lines = [*check().lines()]
+        told += [f"computed: {check.__doc__}", *lines]
+        shown |= {"computed": check.__doc__, "lines": lines}
+    write_result(shown if as_json else "\n".join(told))
+    if runs and found.check is None:
+        _run(found, model, set_ or [], as_json)
 
 
-def _list() -> None:
+def _object(item: Item) -> dict[str, object]:
+    told = {"id": item.id, "what": item.what, "verdict": item.verdict, "why": item.why, "command": item.command}
+    return {name: value for name, value in told.items() if value}
+
+
+def _list(as_json: bool) -> None:
+    if as_json:
+        for text in read_texts():
+            for item in text.items:
+                write_result({"text": f"{text.author}: {text.title}", **_object(item)})
+        return
     for text in read_texts():
         print(f"{text.author}: {text.title}")
         for item in text.items:
@@ -67,7 +83,7 @@ def _list() -> None:
     print(f"{sum(counts.values())} items: " + ", ".join(f"{count} {verdict}" for verdict, count in counts.items()))
 
 
-def _run(item: Item, model: Path, settings: Sequence[str]) -> None:
+def _run(item: Item, model: Path, settings: Sequence[str], as_json: bool) -> None:
     arguments = shlex.split(item.arguments or "")
     if MODEL in arguments and not model.is_dir():
         raise UserError(
@@ -75,6 +91,15 @@ def _run(item: Item, model: Path, settings: Sequence[str]) -> None:
             "with --model."
         )
     given = [word for setting in settings for word in ("--set", setting)]
+    if as_json and has_json(arguments):
+        given.append("--json")
     code = run([*(str(model) if argument == MODEL else argument for argument in arguments), *given])
     if code:
         raise typer.Exit(code)
+
+
+def has_json(arguments: Sequence[str]) -> bool:
+    """Whether the verb of a command line writes JSON."""
+    command = command_of(arguments[0])
+    command = getattr(command, "commands", {}).get(arguments[1] if len(arguments) > 1 else "", command)
+    return any("--json" in parameter.opts for parameter in command.params)

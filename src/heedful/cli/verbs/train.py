@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 from heedful.base.errors import UserError, memory_faults
 from heedful.base.files import is_unicode, output_folder
 from heedful.cli import messages
-from heedful.cli.options import RecipeArgument, SetOption, json_option, option, out_option
-from heedful.cli.output import write_result
+from heedful.cli.options import (
+    RecipeArgument,
+    SetOption,
+    TrainingDeviceOption,
+    TrainingPrecisionOption,
+    json_option,
+    option,
+    out_option,
+    with_device,
+)
+from heedful.cli.output import Line, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.defaults.apply import with_followed_defaults
@@ -22,19 +31,24 @@ def command(
     recipe: RecipeArgument,
     out: Annotated[str | None, out_option(" (default: runs/NAME)")] = None,
     set_: SetOption = None,
+    device: TrainingDeviceOption = None,
+    precision: TrainingPrecisionOption = None,
     resume: Annotated[bool, option("Continue from the last checkpoint in the run folder.", "--resume")] = False,
     dry_run: Annotated[
         bool, option("Train ten steps, write nothing, and estimate the time and memory of the run.", "--dry-run")
     ] = False,
-    as_json: Annotated[bool, json_option("with --dry-run, the estimate as one object")] = False,
+    as_json: Annotated[
+        bool,
+        json_option("one object at the end, with folder, steps, best scores, minutes, next command; or the estimate"),
+    ] = False,
 ) -> None:
     """Train a model from a recipe.
 
     Ctrl-C saves a checkpoint; --resume continues from it, bit-identical to an uninterrupted run.
     """
-    resolved = load_recipe(recipe, set_ or ())  # before torch is imported, so that mistakes show at once
-    if as_json and not dry_run:
-        raise UserError("--json is for the estimate of --dry-run: a run writes its figures to metrics.jsonl.")
+    resolved = load_recipe(
+        recipe, with_device(set_, device, precision)
+    )  # before torch is imported, so that mistakes show at once
     if dry_run:
         _print_forecast(with_followed_defaults(resolved), as_json)
         return
@@ -50,6 +64,28 @@ def command(
         for line in warnings_at_start(resolved, recipe) if not resume else ():
             messages.warn(line)
         train(resolved, run, resume=resume, console=_console())
+    if as_json:
+        write_result(result_of(run))
+
+
+def result_of(folder: Path) -> Line:
+    """Return what a run came to: its folder, steps and time, the scores of its best model, and how to use it."""
+    from heedful.runs.run import CHECKPOINTS
+    from heedful.runs.train import Run
+    from heedful.tasks.loading import next_command
+    from heedful.training.checkpoints import seconds_trained
+
+    run, seconds = Run(folder), seconds_trained(folder / CHECKPOINTS)
+    best = next((entry for entry in run.validations if entry["step"] == run.best_step), {})
+    return {
+        "folder": str(folder),
+        "steps": run.steps,
+        "minutes": None if seconds is None else round(seconds / 60, 2),
+        "metric": run.metric,
+        "best_step": run.best_step,
+        "best_scores": {name: score for name, score in best.items() if name != "step"},
+        "next": next_command(folder),
+    }
 
 
 def _console() -> "Console | None":

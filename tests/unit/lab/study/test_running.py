@@ -323,7 +323,16 @@ def test_the_command_lists_runs_and_refuses(home: Path, capsys: pytest.CaptureFi
     assert run_command(["study", str(home / MINE), "--out", str(home / "whole"), "--page"]) == 0
     assert capsys.readouterr().out == f"{home / 'whole' / PAGE}\n"
     assert run_command(["study", str(home / MINE), "--out", str(home / "whole")]) == 0
-    assert run_command(["study"]) == 2
-    assert "Name a study: a file, or one of `heedful study --list`." in capsys.readouterr().err
+    capsys.readouterr()
+    assert run_command(["study", str(home / MINE), "--out", str(home / "whole"), "--page", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["page"] == str(home / "whole" / PAGE)
+    assert found["results"] == json.loads((home / "whole" / RESULTS).read_text())
+    assert run_command(["study"]) == 0
+    shown = capsys.readouterr()
+    assert "ladder      From RNNs to Transformers\n" in shown.out
+    assert shown.err == "heedful: `heedful study NAME` runs one of these, or a study in a file of yours.\n"
+    assert run_command(["study", "--list", "--json"]) == 0
+    assert "ladder" in {json.loads(line)["name"] for line in capsys.readouterr().out.splitlines()}
     assert run_command(["study", "ladder", "--seeds", "one"]) == 2
     assert "--seeds one: must be whole numbers with commas between them, such as 1,2,3." in capsys.readouterr().err
