@@ -15,6 +15,7 @@ from heedful.base.files import output_folder
 from heedful.base.notes import listening
 from heedful.config.recipe import Recipe
 from heedful.data.epochs.bpe_dropout import redraw_rows
+from heedful.data.prepare.settled import settle_corpora, with_forms_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.defaults.apply import describe_defaults, with_followed_defaults, with_values_of
 from heedful.metrics.own_metrics import Metrics
@@ -39,8 +40,9 @@ from heedful.training.signals import StopRequest
 def recipe_of_run(run: Path, recipe: Recipe, resume: bool) -> Recipe:
     """Return the recipe with the defaults that follow its run: those of the run that it resumes, or of its data."""
     if resume and (run / CONFIG).exists():
-        return with_values_of(recipe, read_recipe(run, recipe.given_rules))
-    return with_followed_defaults(recipe)
+        begun = read_recipe(run, recipe.given_rules)
+        return with_values_of(with_forms_of(recipe, begun), begun)
+    return with_followed_defaults(settle_corpora(recipe))
 
 
 def train(

@@ -126,14 +126,19 @@ TRANSLATE: Mapping[str, tuple[Plant, str, str]] = {
 # --- classification -------------------------------------------------------------------------------------------------
 
 
-def text_header(files: Lines) -> None:
+AS_A_ROW = {"data": {"train": [{"tsv": "train.tsv", "text": 1, "label": 2, "header": False}]}}  # otherwise it is found
+
+
+def text_header(files: Lines) -> Mapping[str, Any]:
     files["train.tsv"].insert(0, "text\tlabel")
+    return AS_A_ROW
 
 
-def odd_header(files: Lines) -> None:
+def odd_header(files: Lines) -> Mapping[str, Any]:
     for lines in files.values():
         lines[:] = [f"{line.split(chr(9))[0]}\t{len(line) % 2}" for line in lines]
     files["train.tsv"].insert(0, "phrase\tgold")
+    return AS_A_ROW
 
 
 def rare(files: Lines) -> None:

@@ -121,8 +121,13 @@ class Tabular(Subsets, Generic[Place]):
 class _Table(Tabular[Column]):
     """Keys of every table, whose columns are given by their numbers from 1 on, or by their names in the first line."""
 
+    found_keys = ("header", "separator")
+
     header: bool = False
-    """Whether the first line has the names of columns; it always has where a column is given by name."""
+    """Whether the first line has the names of columns; it always has where a column is given by name.
+
+    Where it is not set, clear cases are told from the first lines: a name above a column of numbers, for example.
+    """
 
     @property
     def defaults(self) -> Mapping[str, object]:
@@ -158,7 +163,7 @@ class Csv(_Table):
     csv: str = Field(examples=["reviews.csv"])
     """File of columns separated by commas; texts with commas, quotes or line breaks are in quotes."""
     separator: Literal[",", ";", "|", "\t"] = ","
-    """Character between columns."""
+    """Character between columns; where it is not set, it is told from the first lines if commas do not fit."""
 
 
 class Jsonl(Tabular[str]):

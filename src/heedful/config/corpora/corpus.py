@@ -31,6 +31,7 @@ class Corpus(Section):
     row_kinds: ClassVar[tuple[RowKind, ...]]  # the kinds of rows that it can hold
     file_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are file names
     folder_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values are names of folders
+    found_keys: ClassVar[tuple[str, ...]] = ()  # keys whose values its file tells where the recipe does not set them
     later_keys: ClassVar[tuple[str, ...]] = ()  # keys added after the container's first release: see `options`
 
     name: Name = Field(default="", examples=["news"])

@@ -11,6 +11,7 @@ from heedful.base.files import sha256_of_file
 from heedful.config.corpora.containers import AnyCorpus, Builtin
 from heedful.config.corpora.corpus import Subsets
 from heedful.data.corpora.formats.lines import TextFile, check_exists, check_folder, locate
+from heedful.data.corpora.formats.settling import settle
 
 Row = TypeVar("Row")
 
@@ -44,7 +45,7 @@ def check_files(corpus: AnyCorpus, folder: str = "") -> None:
 def content_key(corpus: AnyCorpus, folder: str = "") -> dict[str, object]:
     """Return what decides which rows are read: the content of the files, wherever they are, and the options."""
     check_files(corpus, folder)
-    files = files_of(corpus, folder)
+    corpus, files = settle(corpus, folder), files_of(corpus, folder)
     return {
         "kind": corpus.frozen_kind,
         "options": corpus.options(),

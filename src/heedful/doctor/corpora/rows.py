@@ -11,6 +11,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents
 from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
+from heedful.data.corpora.formats.settling import settle
 from heedful.data.corpora.images import read_asked_images, read_captioned
 from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions import read_questions
@@ -117,6 +118,7 @@ def form_of(corpus: AnyCorpus, labels: Labels, running: bool = False) -> RowForm
 
 def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
     """Yield the rows of a corpus in order, blank ones included, in the form that the model reads."""
+    corpus = settle(corpus, data.folder)
     form, header = TextForm.of(data), int(corpus.has_header)
     first = int(corpus.lines.partition("-")[0] or 1) + header
     if isinstance(corpus, Trees) and not corpus.chosen:

@@ -135,7 +135,7 @@ def _votes(first: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[tupl
         values = [cell.strip() for cell in cells if cell.strip()]
         if not values or not name:
             continue
-        for holds in (is_number, _is_date, is_image_path):
+        for holds in (is_number, is_date, is_image_path):
             if sum(map(holds, values)) >= 0.9 * len(values):
                 yield not holds(name), "strong"
                 break
@@ -171,7 +171,13 @@ def is_image_path(value: str) -> bool:
     return value.strip().lower().endswith(IMAGE_SUFFIXES)
 
 
-def _is_date(value: str) -> bool:
+def is_sentence(value: str) -> bool:
+    """Whether a cell ends like a sentence."""
+    return _SENTENCE.search(value) is not None
+
+
+def is_date(value: str) -> bool:
+    """Whether a cell is a date."""
     return _DATE.fullmatch(value.strip()) is not None
 
 
@@ -215,7 +221,7 @@ def _kind(texts: list[str], counts: Counter[str], letters: float, numeric: bool,
     """Return what single values are; names of columns decide where values alone do not."""
     count, distinct = len(texts), len(counts)
     few = distinct <= max(2, min(_MOST_LABELS, count**0.75)) and distinct < max(2, count) and letters <= _LONGEST_LABEL
-    if sum(map(_is_date, texts)) >= 0.9 * count:
+    if sum(map(is_date, texts)) >= 0.9 * count:
         return "date"
     if numeric:
         return _kind_of_numbers(texts, counts, few, names)

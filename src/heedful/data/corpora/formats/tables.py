@@ -8,8 +8,8 @@ from typing import Final
 from heedful.base.errors import UserError, counted, suggestion
 from heedful.config.corpora.containers import Csv, Tsv
 from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
+from heedful.data.corpora.formats.settling import SEPARATOR_WORDS, separator_advice, settle_table
 
-SEPARATORS: Final = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs"}
 _LONGEST_FIELD: Final = 1 << 27  # characters: more than a line of a file can have
 _NAMES_SHOWN: Final = 10
 
@@ -47,7 +47,8 @@ class Table:
             if row and len(row) <= last:
                 raise UserError(
                     f"{self.file.name}, line {number:,} has {counted(len(row), 'column')}, but `{asked}` is column "
-                    f"{last + 1}: columns are separated by {SEPARATORS[self.separator]}."
+                    f"{last + 1}: columns are separated by {SEPARATOR_WORDS[self.separator]}."
+                    f"{separator_advice(self.file, self.separator, self.corpus)}"
                 )
             yield number, row
 
@@ -55,12 +56,13 @@ class Table:
         """Return the index of a column by its name in the first line."""
         if name in self.names:
             return self.names.index(name)
-        shown = suggestion(name, self.names[:_NAMES_SHOWN])
+        shown = separator_advice(self.file, self.separator, self.corpus) or suggestion(name, self.names[:_NAMES_SHOWN])
         raise UserError(f"{self.file.name}, line 1 has no column `{name}`.{shown}")
 
 
 def open_table(corpus: Tsv | Csv, folder: str = "") -> Table:
-    """Return the table of a corpus, with the names of its columns."""
+    """Return the table of a corpus, with the names of its columns, its separator and whether it has a header."""
+    corpus = settle_table(corpus, folder)
     file = locate(corpus.files()[0], folder)
     table = Table(corpus, file, ())
     if not corpus.has_header:

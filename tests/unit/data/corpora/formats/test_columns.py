@@ -37,7 +37,7 @@ def test_csv_has_quotes_and_several_lines_in_a_text(tmp_path: Path) -> None:
     assert pairs(tmp_path, QUOTED, source="en", target="de") == expected
     assert pairs(tmp_path, QUOTED, source=2, target="en") == [(de, en) for en, de in expected]
     assert pairs(tmp_path, QUOTED, header=True) == expected
-    assert pairs(tmp_path, QUOTED) == [("en", "de"), *expected]
+    assert pairs(tmp_path, QUOTED, header=False) == [("en", "de"), *expected]
 
 
 def test_columns_of_tsv_have_names_too(tmp_path: Path) -> None:
