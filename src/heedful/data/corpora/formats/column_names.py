@@ -17,7 +17,7 @@ NAMES: Final[Mapping[str, frozenset[str]]] = {
         "species gold genre language lang department klasse kategorie stimmung thema etiqueta clase "
         "categoría sentimiento étiquette classe catégorie метка класс категория тональность тема 标签 类别 "
         "分类 情感 ラベル カテゴリ 레이블 라벨 تصنيف",
-        "number": "rating ratings score scores stars star price value number count amount grade similarity age year "
+        "number": "rating ratings score scores stars star price value number count amount grade similarity "
         "bewertung note punkte preis sterne wert anzahl puntuación precio valor nota prix valeur оценка "
         "рейтинг цена балл 评分 分数 价格 星级 得分 評価 点数 価格 점수 평점 가격 سعر",
         "image": "image images img picture photo path file filename file_name filepath bild foto datei imagen "

@@ -91,8 +91,13 @@ class Detected:
         return self.container in ("csv", "tsv", "jsonl", "json", "squad_rows")
 
 
-def detect(path: str | Path, folder: str = "") -> Detected:
-    """Return what a file or a folder is; `folder` goes before a relative path. An unreadable file is refused."""
+def detect(
+    path: str | Path, folder: str = "", *, separator: str | None = None, header: bool | None = None
+) -> Detected:
+    """Return what a file or a folder is; `folder` goes before a relative path. An unreadable file is refused.
+
+    `separator` and `header` are those of a table, where they are known.
+    """
     file, name = locate(str(path), folder), str(path)
     if file.path.is_dir():
         return _of_folder(name, file.path)
@@ -111,7 +116,7 @@ def detect(path: str | Path, folder: str = "") -> Detected:
         what = "images" if len(shape) > 1 else "labels"
         return Detected(name, "idx", f"an idx file of {shape[0]:,} {what}", rows=shape[0], facts={"shape": shape})
     text, encoding = _decode(raw, file)
-    return _of_text(name, file, kind, text, encoding, more)
+    return _of_text(name, file, kind, text, encoding, more, (separator, header))
 
 
 def looks_like(path: str | Path, folder: str = "") -> str | None:
@@ -138,7 +143,9 @@ def _decode(raw: bytes, file: TextFile) -> tuple[str, str]:
     raise UserError(f"{file.name} is not text, neither in UTF-8, UTF-16 nor Windows-1252: convert it to UTF-8.")
 
 
-def _of_text(name: str, file: TextFile, suffix: str, text: str, encoding: str, more: bool) -> Detected:
+def _of_text(
+    name: str, file: TextFile, suffix: str, text: str, encoding: str, more: bool, known: tuple[str | None, bool | None]
+) -> Detected:
     """Return what a file of text is: each reader says whether it is of its kind."""
     lines = [line.removesuffix("\r") for line in text.split("\n")]
     if (more or not lines[-1]) and len(lines) > 1:
@@ -157,7 +164,7 @@ def _of_text(name: str, file: TextFile, suffix: str, text: str, encoding: str, m
         found = _json(text, lines, folder)
     if found is None and start[0] == "(":
         found = _trees(text)
-    found = found or _conll(lines, suffix) or _table(lines, suffix, folder) or _plain(lines)
+    found = found or _conll(lines, suffix) or _table(lines, suffix, folder, *known) or _plain(lines)
     return Detected(name, **{**facts, **found})  # type: ignore[arg-type]
 
 
@@ -259,10 +266,12 @@ def _conll(lines: Sequence[str], suffix: str) -> dict[str, object] | None:
 # --- tables -----------------------------------------------------------------------------------------------------------
 
 
-def _table(lines: Sequence[str], suffix: str, folder: Path) -> dict[str, object] | None:
+def _table(
+    lines: Sequence[str], suffix: str, folder: Path, separator: str | None, header: bool | None
+) -> dict[str, object] | None:
     """Return the facts about a table; None for plain text. A name that does not promise a table asks for more."""
-    named = suffix in (".csv", ".tsv", ".tab", ".psv")
-    ranked = separators(lines)
+    named = suffix in (".csv", ".tsv", ".tab", ".psv") or separator is not None
+    ranked = separators(lines) if separator is None else [(separator, 1.0)]
     if not ranked and not named:
         return None
     doubt = len(ranked) > 1 and ranked[0][1] - ranked[1][1] < 0.02
@@ -271,7 +280,7 @@ def _table(lines: Sequence[str], suffix: str, folder: Path) -> dict[str, object]
     quoted = separator != "\t" or any(cell.startswith('"') and cell.endswith('"') for row in plain for cell in row)
     rows = [row for row in split_rows(lines, separator) if any(map(str.strip, row))] if quoted else plain
     rows = rows[: _ROWS + 1]
-    header = detect_header(rows)
+    header = detect_header(rows) if header is None else header
     if not named and separator != "\t":  # sentences with equally many commas are not a table
         sentences = spaced(rows) > 0.5 and header is not True
         if doubt or ranked[0][1] < 0.98 or sentences or not (header or _typed(rows)):

@@ -1,0 +1,76 @@
+"""What the names of files say: training, validation or test; languages; and which files belong together."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+from typing import Final, Literal
+
+from heedful.data.corpora.formats.column_names import NAMES
+
+Split = Literal["train", "valid", "test"]
+_SPLITS: Final[Mapping[str, Split]] = {
+    **dict.fromkeys(("train", "training", "trn"), "train"),
+    **dict.fromkeys(("valid", "validation", "val", "dev", "devel", "development", "newsdev"), "valid"),
+    **dict.fromkeys(("test", "testing", "tst", "eval", "evaluation", "heldout", "newstest", "flores"), "test"),
+}  # fmt: skip
+_SIDES: Final = (NAMES["source"] | {"src", "x"}, NAMES["target"] | {"tgt", "trg", "y"})
+_PACKED: Final = (".gz", ".xz", ".zip")
+_SUFFIXES: Final = frozenset(
+    "txt csv tsv tab json jsonl ndjson conll conllu trees mrg tmx xlf xliff npz tokens tok ubyte text".split(" ")
+)
+
+
+def parts_of(path: str) -> list[str]:
+    """Return the parts of a file's name, in lower case: of "News.en-ru.ru.gz", news, en, ru, ru."""
+    name = PurePath(path.rpartition(":")[2] if ".zip:" in path.lower() else path).name
+    for suffix in _PACKED:
+        name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
+    return [part for part in re.split(r"[\W_]+|(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])", name.casefold()) if part]
+
+
+def split_of(path: str) -> Split | None:
+    """Return the split that a file's name, or else that of its folder, says; None where neither says one."""
+    if PurePath(path).name.startswith("t10k"):  # MNIST calls its test set by its size
+        return "test"
+    for part in (*parts_of(path), PurePath(path).parent.name.casefold()):
+        if part in _SPLITS:
+            return _SPLITS[part]
+    return None
+
+
+def stem_of(paths: Sequence[str]) -> str:
+    """Return a name for what files have in common: without splits, languages, sides and suffixes; it may be empty."""
+    kept = [
+        [part for part in parts_of(path) if part not in _SPLITS and part not in _SUFFIXES and not _is_side(part)]
+        for path in paths[:1]
+    ]
+    return "-".join(kept[0]) if kept else ""
+
+
+def _is_side(part: str) -> bool:
+    return part in NAMES["language"] or any(part in side for side in _SIDES)
+
+
+def sides_of(first: str, second: str) -> tuple[str, str] | None:
+    """Return the parts in which the names of two files differ, where they differ in one part: ("en", "de")."""
+    one, other = parts_of(first), parts_of(second)
+    if len(one) != len(other):
+        return None
+    different = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+    return different[0] if len(different) == 1 else None
+
+
+def are_sides(first: str, second: str) -> bool:
+    """Whether two parts of names are two languages, or a source and a target."""
+    languages = all(re.fullmatch(r"[a-z]{2,3}", part) or part in NAMES["language"] for part in (first, second))
+    return languages or any(first in one and second in other for one, other in (_SIDES, _SIDES[::-1]))
+
+
+def in_order(first: str, second: str) -> tuple[str, str]:
+    """Return the names of two sides with the source first: as `src` and `tgt`, or a pair such as en-ru, say it."""
+    one, other = sides_of(first, second) or ("", "")
+    parts = parts_of(first)
+    pair = [(one, other) == found for found in zip(parts, parts[1:], strict=False)]
+    reverse = [(other, one) == found for found in zip(parts, parts[1:], strict=False)]
+    swapped = (one in _SIDES[1] and other in _SIDES[0]) or (any(reverse) and not any(pair))
+    return (second, first) if swapped else (first, second)
