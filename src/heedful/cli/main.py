@@ -52,6 +52,7 @@ OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
 # The module of a verb has a function `command`, or a typer.Typer `app` if the verb has verbs of its own. It is imported
 # when the verb is used, so that `heedful --help` does not import torch.
 VERBS: Mapping[str, tuple[str, str]] = {
+    "init": ("heedful.cli.verbs.init", "Look at your files and write a first recipe for them."),
     "train": ("heedful.cli.verbs.train", "Train a model from a recipe."),
     "translate": ("heedful.cli.verbs.translate", "Translate files or standard input."),
     "classify": ("heedful.cli.verbs.classify", "Classify the lines of files or standard input, or images."),

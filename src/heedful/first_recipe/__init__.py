@@ -1,1 +1,1 @@
-"""From files to a first recipe: what they are for, the roles of their columns, and its commented text: `heedful init`."""
+"""From files to a first recipe: their task, the roles of their columns, and its commented text: `heedful init`."""

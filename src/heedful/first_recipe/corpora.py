@@ -25,6 +25,7 @@ class Corpora:
     divided: str = "part"  # the key that divides a corpus: a part of its rows, or a range of its lines
     rows: int = 0  # of the first training corpus, as far as it was read
     more: bool = False
+    sides: str = ""  # of pairs of files: "en-de"
 
     def add(self, path: str, corpus: Corpus) -> None:
         """Add a corpus to the split that its name says; without one, it is for training."""
@@ -79,6 +80,7 @@ def of_pairs(pairs: Sequence[tuple[Detected, Detected]]) -> Corpora:
             )
         made.add(source.path, {"source": source.path, "target": target.path})
     sides = sides_of(pairs[0][0].path, pairs[0][1].path) or ("", "")
+    made.sides = "-".join(sides)
     made.reasons["data"] = (
         f"Line n of one file belongs to line n of the other. The model translates from {sides[0]} to {sides[1]}; "
         "for the other direction exchange `source` and `target` everywhere."
@@ -102,6 +104,7 @@ def of_running_text(files: Sequence[Detected], masked: bool) -> Corpora:
     keys: Corpus = {"documents": documents}
     if masked and not first["blank"] and not lines_are_texts:
         keys["sentences"] = "line"
+    made.rows = {"heading": first["headings"], "blank_line": first["paragraphs"]}.get(documents, made.rows)  # type: ignore[assignment]
     for file in files:
         made.add(file.path, {"text": file.path, **keys})
     made.reasons["data"] = f'documents = "{documents}": {why}.'

@@ -1,7 +1,8 @@
 """What the names of files say: training, validation or test; languages; and which files belong together."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import pairwise
 from pathlib import PurePath
 from typing import Final, Literal
 
@@ -15,9 +16,8 @@ _SPLITS: Final[Mapping[str, Split]] = {
 }  # fmt: skip
 _SIDES: Final = (NAMES["source"] | {"src", "x"}, NAMES["target"] | {"tgt", "trg", "y"})
 _PACKED: Final = (".gz", ".xz", ".zip")
-_SUFFIXES: Final = frozenset(
-    "txt csv tsv tab json jsonl ndjson conll conllu trees mrg tmx xlf xliff npz tokens tok ubyte text".split(" ")
-)
+_SUFFIXES: Final = frozenset(("txt", "csv", "tsv", "tab", "json", "jsonl", "ndjson", "conll", "conllu", "trees", "mrg"))
+_SUFFIXES_OF_OTHERS: Final = frozenset(("tmx", "xlf", "xliff", "npz", "tokens", "tok", "ubyte", "text", "raw"))
 
 
 def parts_of(path: str) -> list[str]:
@@ -38,13 +38,10 @@ def split_of(path: str) -> Split | None:
     return None
 
 
-def stem_of(paths: Sequence[str]) -> str:
-    """Return a name for what files have in common: without splits, languages, sides and suffixes; it may be empty."""
-    kept = [
-        [part for part in parts_of(path) if part not in _SPLITS and part not in _SUFFIXES and not _is_side(part)]
-        for path in paths[:1]
-    ]
-    return "-".join(kept[0]) if kept else ""
+def stem_of(path: str) -> str:
+    """Return a name for what a file holds: without split, language, side and suffix; it may be empty."""
+    ignored = {*_SPLITS, *_SUFFIXES, *_SUFFIXES_OF_OTHERS}
+    return "-".join(part for part in parts_of(path) if part not in ignored and not _is_side(part))
 
 
 def _is_side(part: str) -> bool:
@@ -70,7 +67,7 @@ def in_order(first: str, second: str) -> tuple[str, str]:
     """Return the names of two sides with the source first: as `src` and `tgt`, or a pair such as en-ru, say it."""
     one, other = sides_of(first, second) or ("", "")
     parts = parts_of(first)
-    pair = [(one, other) == found for found in zip(parts, parts[1:], strict=False)]
-    reverse = [(other, one) == found for found in zip(parts, parts[1:], strict=False)]
+    pair = [(one, other) == found for found in pairwise(parts)]
+    reverse = [(other, one) == found for found in pairwise(parts)]
     swapped = (one in _SIDES[1] and other in _SIDES[0]) or (any(reverse) and not any(pair))
     return (second, first) if swapped else (first, second)

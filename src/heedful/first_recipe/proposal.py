@@ -1,12 +1,11 @@
 """The proposal of a recipe for files: what they are, the task that they are for, corpora, splits and reasons."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.base.errors import UserError, counted, suggestion
+from heedful.base.errors import UserError, suggestion
 from heedful.config.corpora.roles import ROLES
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import TASKS
@@ -55,7 +54,7 @@ class Proposal:
     @property
     def stem(self) -> str:
         """A name for recipe and run."""
-        return stem_of([file.path for file in self.files]) or self.task.name.replace("_", "-")
+        return stem_of(self.files[0].path) or self.corpora.sides or self.task.name.replace("_", "-")
 
 
 def propose(paths: Sequence[str], wishes: Wishes, ask: Ask) -> Proposal:
@@ -77,7 +76,7 @@ def propose(paths: Sequence[str], wishes: Wishes, ask: Ask) -> Proposal:
         raise UserError(f"--column: {files[0].path} is {files[0].words}, which has no columns: leave it out.")
     if group == "text":
         return _of_texts(files, wishes)
-    return _of_others(group, files, wishes, ask)
+    return _of_others(group, files, wishes)
 
 
 # --- looking at files -------------------------------------------------------------------------------------------------
@@ -208,14 +207,14 @@ def _answer(chosen: Candidate, others: Sequence[Candidate]) -> Answer:
         if any(other.roles.get(role, column) != column for other in others):
             name = str(column.place)
             options.append(f"--column {role}={name}" if name.isidentifier() else f"--column '{role}={name}'")
-    return Answer(_why(chosen), " ".join(options) or f"--task {chosen.task.name}")
+    return Answer(f"{chosen.task.learner}: {_why(chosen)}", " ".join(options) or f"--task {chosen.task.name}")
 
 
 def _why(chosen: Candidate) -> str:
     """Return what is learned from which columns."""
     parts = [f"`{column.place}` is the {role}" if isinstance(column.place, str) else f"{column.name} is the {role}"
              for role, column in chosen.roles.items()]  # fmt: skip
-    return f"{chosen.task.learner}: {', '.join(parts)}"
+    return ", ".join(parts)
 
 
 def _no_task(file: Detected, wishes: Wishes) -> str:
@@ -278,7 +277,7 @@ def _has_split(file: Detected) -> bool:
     return split_of(file.path) is not None
 
 
-def _of_others(group: str, files: Sequence[Detected], wishes: Wishes, ask: Ask) -> Proposal:
+def _of_others(group: str, files: Sequence[Detected], wishes: Wishes) -> Proposal:
     """Propose what the container says: trees are for a parser, and so on."""
     first, keys = files[0], dict[str, Any]()
     match group:
@@ -291,7 +290,7 @@ def _of_others(group: str, files: Sequence[Detected], wishes: Wishes, ask: Ask) 
             if any(file.facts["version"] == "2.0" for file in files):
                 keys["model.no_answer"] = True
         case "conll" | "conllu":
-            task, why, corpora = "tag", "words with labels", of_files(files, _conll_columns(first, wishes, ask))
+            task, why, corpora = "tag", "words with labels", of_files(files, _conll_columns(first, wishes))
         case "image_folder":
             task, why = _image_task("label"), "one folder of images for each class"
             corpora = of_folder(first) if len(files) == 1 else of_files(files)
@@ -308,17 +307,18 @@ def _image_task(role: str) -> str:
     return next(name for name, rules in TASKS.items() if any(form.fit(["image", role]) for form in rules.roles))
 
 
-def _conll_columns(file: Detected, wishes: Wishes, ask: Ask) -> Mapping[str, Any]:
-    """Return the columns of words and labels; of several columns of labels one is asked for."""
+def _conll_columns(file: Detected, wishes: Wishes) -> Mapping[str, Any]:
+    """Return the columns of words and labels: the last column, and in CoNLL-U the first one that tells something."""
     places = [column.place for column in file.columns]
     if file.container == "conllu":
-        word, usual = "form", [name for name in ("upos", "xpos", "deprel", "feats") if _told(file, name)]
+        told = [name for name in ("upos", "xpos", "deprel", "feats") if _told(file, name)]
+        found: dict[str, int | str] = {"word": "form", "label": (told or ["upos"])[0]}
     else:
-        word, usual = places[int(str(file.facts["word"])) - 1], [places[-1]]  # type: ignore[assignment]
-    given = {
-        role: _column(file, role if role != "word" else "text", name).place for role, name in wishes.columns.items()
-    }
-    found = {"word": word, "label": usual[0], **given}
+        found = {"word": places[int(str(file.facts["word"])) - 1], "label": places[-1]}
+    for role, name in wishes.columns.items():
+        if role not in found:
+            raise UserError(f"--column {role}={name}: {file.path} has the roles `word` and `label`.")
+        found[role] = _column(file, "label", name).place
     return {role: places.index(place) + 1 for role, place in found.items()}
 
 

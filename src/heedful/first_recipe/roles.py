@@ -18,6 +18,8 @@ from heedful.data.corpora.formats.column_names import meanings
 
 Roles = Mapping[str, Column]
 _DESCRIPTION: Final = CAPTIONS.needed[1]  # the role of a sentence about an image
+_LEARNED: Final[Mapping[str, tuple[Kind, ...]]] = {"label": ("label", "labels"), "number": ("number",)}
+_DESCRIBED: Final[tuple[Kind, ...]] = ("text", "words")
 _LONGER: Final = 3  # times: a text that is this much longer than all others is the one that is meant
 _NUMBERED: Final = re.compile(r"(?i)[\W_]*([12ab]|one|two|left|right)\Z")  # ends of `sentence1`, `text_b`
 _PAIRED: Final = ({"premise", "hypothesis"}, {"query", "document"}, {"post", "reply"})
@@ -46,7 +48,7 @@ class _Table:
     told: bool
 
     def of(self, role: str, *kinds: Kind, named: str = "") -> list[Column]:
-        """Return the columns that can have a role: the given one, or those of some kinds, whose name may have to fit."""
+        """Return the columns that can have a role: the given one, or those of some kinds and of a name."""
         if role in self.given:
             return [self.given[role]]
         return [each for each in self.free if each.kind in kinds and (not named or named in meanings(each.place))]
@@ -108,7 +110,7 @@ def _asked_images(table: _Table) -> Iterator[tuple[Roles, int]]:
 
 def _images(table: _Table) -> Iterator[tuple[Roles, int]]:
     for image in table.of("image", "image"):
-        for role, kinds in (("label", ("label", "labels")), ("number", ("number",)), (_DESCRIPTION, ("text", "words"))):
+        for role, kinds in (*_LEARNED.items(), (_DESCRIPTION, _DESCRIBED)):
             for column in _values(table, role, kinds):
                 yield {"image": image, role: column}, int(role in meanings(column.place))
 
@@ -147,7 +149,7 @@ def _named_pairs(table: _Table) -> Iterator[tuple[Roles, int]]:
 def _learned(table: _Table) -> Iterator[tuple[Roles, int]]:
     """Yield texts with what is learned from them: a label or a number."""
     for texts in table.texts():
-        for role, kinds in (("label", ("label", "labels")), ("number", ("number",))):
+        for role, kinds in _LEARNED.items():
             for column in _values(table, role, kinds):
                 named = role in meanings(column.place) and column.kind != "id"
                 if column.distinct > 1 or named or role in table.given:

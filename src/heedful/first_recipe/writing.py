@@ -1,34 +1,192 @@
 """The text of a proposed recipe: keys with the reasons for them, and as comments what training chooses itself."""
 
-import os
+import shlex
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.base.errors import UserError
 from heedful.config.reading.draft import draft_of, overrides_of, with_overrides
-from heedful.config.reading.load import flat, load_recipe
+from heedful.config.reading.load import load_recipe
 from heedful.config.reading.toml import toml_item, toml_key, toml_value
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.formats.detection import Detected
-from heedful.data.corpora.formats.lines import locate, read_lines, split_member
-from heedful.defaults.apply import with_followed_defaults
+from heedful.data.corpora.formats.lines import locate, read_lines
+from heedful.defaults.apply import BY_TASK, with_followed_defaults
+from heedful.defaults.facts import count
 from heedful.first_recipe.corpora import Corpus
 from heedful.first_recipe.names import Split
 from heedful.first_recipe.proposal import Proposal
 
 _WIDTH: Final = 110
 _FEW: Final = 60  # rows: of fewer, a tenth could be nothing
-_FILES: Final = ("csv", "tsv", "jsonl", "conll", "trees", "squad", "images", "idx", "labels", "npz", "text", "tmx")
+_PARTS: Final = (4, 3, 2)  # into how many parts few rows are divided, the first that leaves none empty
+_NOUNS: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("conll", "conllu"), "sentences"),
+    **dict.fromkeys(("image_folder", "idx", "npz"), "images"),
+    "trees": "trees",
+    "text": "lines",
+}
 _TABLES: Final = ("data", "tokenizer", "model", "train", "decode", "evaluate")
+_SPLITS: Final[Mapping[Split, str]] = {
+    "train": "For training",
+    "valid": "For validation, which chooses the best model",
+    "test": "For the final score, by `heedful evaluate`",
+}
 
 
 @dataclass(frozen=True)
-class Draft:
-    """A recipe that was checked, its text, and the names that the next commands need."""
+class WrittenRecipe:
+    """A recipe that was checked, with its text and its name."""
 
-    recipe: Recipe
+    recipe: Recipe  # with the defaults that follow its data
     text: str
-    values: Mapping[str, Any]
+    name: str  # of the run
+
+
+def write(proposal: Proposal, output: Path, overrides: list[str]) -> WrittenRecipe:
+    """Return the recipe of a proposal, to be written to a file; `overrides` are set in it."""
+    here, told = Path.cwd(), proposal.corpora.reasons
+    values, divided = _divided(proposal)
+    if output.parent.resolve() != here.resolve():
+        values["data"] = {"folder": str(here), **values["data"]}
+        told = {**told, "data.folder": "names of files start here, wherever the recipe is"}
+    parsed, unread = overrides_of(overrides)
+    load_recipe(values, overrides)  # says what is wrong with the recipe
+    values = dict(with_overrides(draft_of("the recipe", values), parsed)[0].values) if not unread else values
+    recipe = with_followed_defaults(load_recipe(values))
+    text = "\n".join(_lines(proposal, output, values, {**divided, **told}, recipe)) + "\n"
+    return WrittenRecipe(recipe, text, proposal.stem)
+
+
+def _divided(proposal: Proposal) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of the recipe, with a validation set that is a part of the training set where there is none."""
+    corpora = proposal.corpora
+    splits = dict(corpora.splits)
+    if "train" not in splits:  # files are called by other splits alone
+        splits["train"] = splits.pop(next(iter(splits)))
+    if "valid" in splits:
+        return _values(proposal, splits), {}
+    if corpora.divided == "lines":
+        return _divided_by_lines(proposal, splits)
+    few = corpora.rows < _FEW and not corpora.more
+    values, reasons = dict[str, Any](), dict[str, str]()
+    for parts in _PARTS if few else (10,):
+        train, valid = ([{**corpus, "part": part} for corpus in splits["train"]] for part in
+                        (f"1-{parts - 1}/{parts}" if parts > 2 else "1/2", f"0/{parts}"))  # fmt: skip
+        values = _values(proposal, {**splits, "train": train, "valid": valid})
+        others = {10: "nine tenths", 4: "three quarters", 3: "two thirds", 2: "one half"}[parts]
+        reasons["data.train"] = f"{others} of the rows, chosen by the hash of their content: equal rows stay together"
+        reasons["data.valid"] = "the other rows"
+        if not few or _has_rows(values):
+            break
+    return values, reasons
+
+
+def _divided_by_lines(proposal: Proposal, splits: dict[Split, list[Corpus]]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of a recipe for long texts: the last tenth of the lines of each is for validation."""
+    train, valid = [], []
+    for corpus in splits["train"]:
+        lines = sum(1 for _ in read_lines(locate(corpus["text"])))
+        last = max(1, 9 * lines // 10)
+        train.append({**corpus, "lines": f"1-{last}"} if lines > 1 else corpus)
+        valid += [{**corpus, "lines": f"{last + 1}-{lines}"}] if lines > 1 else []
+    reasons = {"data.train": "the first nine tenths of the lines", "data.valid": "the last tenth"}
+    return _values(proposal, {**splits, "train": train, **({"valid": valid} if valid else {})}), reasons
+
+
+def _values(proposal: Proposal, splits: Mapping[Split, list[Corpus]]) -> dict[str, Any]:
+    data: dict[str, Any] = {split: splits[split] if len(splits[split]) > 1 else splits[split][0]
+                            for split in _SPLITS if split in splits}  # fmt: skip
+    values: dict[str, Any] = {"task": proposal.task.name, "data": data, "model": {"family": proposal.task.families[0]}}
+    for key, value in {**proposal.keys, **proposal.corpora.keys}.items():
+        table, _, name = key.partition(".")
+        values[table][name] = value
+    return values
+
+
+def _has_rows(values: Mapping[str, Any]) -> bool:
+    """Whether training and validation sets have rows, as far as that can be told."""
+    rules = BY_TASK.get(values["task"])
+    if rules is None:
+        return True
+    data = values["data"]
+    recipes = (load_recipe({**values, "data": {**data, "train": data[split]}}) for split in ("train", "valid"))
+    return all(count(rules.rows(recipe)) is not None for recipe in recipes)
+
+
+# --- text -------------------------------------------------------------------------------------------------------------
+
+
+def describe(file: Detected) -> Iterator[str]:
+    """Yield what a file is, and what its columns hold, in lines."""
+    how = (
+        [f"{'the first ' if file.more else ''}{file.rows:,} {_NOUNS.get(file.container, 'rows')}"] if file.rows else []
+    )
+    if file.encoding != "UTF-8":
+        how.append(file.encoding)
+    if file.container == "csv" and file.separator != ",":
+        how.append(f"separated by {toml_value(file.separator)}")
+    details = f" ({', '.join(how)})" if how else ""
+    yield f"{file.path} is {file.words}{details}."
+    width = max((len(column.name) for column in file.columns), default=0)
+    for column in file.columns:
+        yield f"  {column.name:{width}}  {column.kind:6}  {column.evidence}"
+
+
+def _lines(
+    proposal: Proposal, output: Path, values: Mapping[str, Any], reasons: Mapping[str, str], recipe: Recipe
+) -> Iterator[str]:
+    files = [shlex.quote(file.path) for file in proposal.files]
+    yield from _comment(f"Written by `heedful init {' '.join(files)}`.")
+    for file in proposal.files[:1]:
+        yield from (_plain(f"# {line}") for line in describe(file))
+    yield from _comment(
+        f"Names of files are relative to the folder in which heedful is run. `heedful config explain KEY` explains a "
+        f"key, `heedful config show {shlex.quote(str(output))}` shows all."
+    )
+    yield ""
+    yield from _comment(f"{proposal.task.learner}: {proposal.why}")
+    yield f"task = {toml_value(values['task'])}"
+    followed = _followed(recipe)
+    for table in _TABLES:
+        if table not in values and table not in followed:
+            continue
+        yield ""
+        yield f"[{table}]"
+        yield from _comment(reasons.get(table, ""))
+        for key, value in values.get(table, {}).items():
+            path = f"{table}.{key}"
+            purpose = _SPLITS.get(key, "") if table == "data" else ""
+            yield from _comment(": ".join(filter(None, (purpose, reasons.get(path, "")))))
+            yield f"{toml_key(key)} = {toml_item(value)}"
+        if table == "data" and "test" not in values["data"]:
+            yield from _comment("test = { ... } would name data that training never sees, for the final score.")
+        if table in followed:
+            yield from _comment(f"Training chooses for {followed[table].pop('', 'this run')}:")
+            yield from (_plain(f"# {key} = {toml_value(value)}") for key, value in followed[table].items())
+
+
+def _followed(recipe: Recipe) -> dict[str, dict[str, Any]]:
+    """Return the defaults that follow the data, by table."""
+    found: dict[str, dict[str, Any]] = {}
+    values = recipe.model_dump(mode="json", exclude_unset=True)
+    for path in recipe.followed.keys if recipe.followed else ():
+        value: Any = values
+        for key in path.split("."):
+            value = value.get(key) if isinstance(value, Mapping) else None
+        table, _, key = path.partition(".")
+        if value is not None:
+            keys = {key: value} if key else value  # a rule may decide a whole table
+            found.setdefault(table, {"": recipe.followed.corpus} if recipe.followed else {}).update(keys)
+    return found
+
+
+def _comment(text: str) -> Iterator[str]:
+    yield from (f"# {line}" for line in textwrap.wrap(_plain(text), _WIDTH, break_on_hyphens=False))
+
+
+def _plain(text: str) -> str:
+    """Return a text without characters that TOML does not allow in comments."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

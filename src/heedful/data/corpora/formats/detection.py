@@ -10,7 +10,7 @@ import struct
 import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Final, Literal
@@ -91,9 +91,7 @@ class Detected:
         return self.container in ("csv", "tsv", "jsonl", "json", "squad_rows")
 
 
-def detect(
-    path: str | Path, folder: str = "", *, separator: str | None = None, header: bool | None = None
-) -> Detected:
+def detect(path: str | Path, folder: str = "", *, separator: str | None = None, header: bool | None = None) -> Detected:
     """Return what a file or a folder is; `folder` goes before a relative path. An unreadable file is refused.
 
     `separator` and `header` are those of a table, where they are known.
@@ -245,22 +243,24 @@ def _conll(lines: Sequence[str], suffix: str) -> dict[str, object] | None:
         return None
     if sum(" " in cell for cell in words) > 0.1 * len(words) or sum(map(len, words)) > 15 * len(words):
         return None
-    if tabs and width == len(_CONLL_U) and all(re.match(r"\d+", row[0]) for row in rows):
-        plain = [row for row in rows if row[0].isdecimal()]
-        columns = describe_columns(_CONLL_U, plain, Path())
-        return {
-            "container": "conllu",
-            "words": "words in the columns of CoNLL-U",
-            "columns": columns,
-            "rows": len(sentences),
-        }
-    columns = describe_columns(range(1, width + 1), rows, Path())
     if len({row[-1] for row in rows}) > max(2, len(rows) / 2):
         return None
-    word = 2 if all(is_number(row[0]) for row in rows) and width > 2 else 1
+    if tabs and width == len(_CONLL_U) and all(re.match(r"\d+", row[0]) for row in rows):
+        rows = [row for row in rows if row[0].isdecimal()]
+        return _tagged("conllu", "words in the columns of CoNLL-U", _CONLL_U, rows, 2, len(sentences))
+    word = 2 if width > 2 and all(is_number(row[0]) for row in rows) else 1
     found = f"words in columns as CoNLL has them: {counted(width, 'column')}"
-    facts = {"word": word, "label": width}
-    return {"container": "conll", "words": found, "columns": columns, "rows": len(sentences), "facts": facts}
+    return _tagged("conll", found, range(1, width + 1), rows, word, len(sentences))
+
+
+def _tagged(
+    container: str, found: str, places: Sequence[int | str], rows: Sequence[Sequence[str]], word: int, sentences: int
+) -> dict[str, object]:
+    columns = list(describe_columns(places, rows, Path()))
+    kept = columns[word - 1]
+    columns[word - 1] = replace(kept, kind="words", evidence=f"{kept.distinct:,} different words")
+    facts = {"word": word, "label": len(columns)}
+    return {"container": container, "words": found, "columns": tuple(columns), "rows": sentences, "facts": facts}
 
 
 # --- tables -----------------------------------------------------------------------------------------------------------
@@ -328,7 +328,8 @@ def _plain(lines: Sequence[str]) -> dict[str, object]:
     )
     labels = sum(line.startswith("__label__") for line in filled)
     facts = {
-        "headings": bool(headings),
+        "headings": headings,
+        "paragraphs": sum(filled for filled, _ in groupby(bool(line.strip()) for line in lines)),
         "blank": blank / max(1, len(lines)),
         "letters": sum(map(len, filled)) / max(1, len(filled)),
         "fasttext": labels > 0.9 * len(filled),
