@@ -205,7 +205,7 @@ def test_the_version_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "line"),
     [
         (["trian"], "`trian` is not a verb of heedful. Did you mean `train`?"),
-        (["--", "-x"], "`-x` is not a verb of heedful. Known: train, translate,"),
+        (["--", "-x"], "`-x` is not a verb of heedful. Known: init, train, translate,"),
         (["--versoin"], "No such option: --versoin (Possible options: --verbose, --version). See `heedful --help`."),
         (["translate", "x", "--beam", "0"], "Invalid value for '--beam': must be at least 1. See `heedful translate"),
         (["translate", "x", "--beam", "x"], "Invalid value for '--beam': must be a whole number. See `heedful transl"),

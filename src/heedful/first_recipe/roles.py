@@ -160,7 +160,7 @@ def _pairs(table: _Table) -> Iterator[tuple[Roles, int]]:
     """Yield two texts; where there are no two, the only two columns."""
     texts = table.of("", "text", "words")
     if len(texts) + len(table.given) < 2 and len(table.free) + len(table.given) == 2:
-        texts = [column for column in table.free if column.kind not in ("image", "other")]
+        texts = table.of("", "text", "words", "id", "date")
     if table.given:
         sources, targets = ([table.given[role]] if role in table.given else texts for role in ("source", "target"))
         yield from (({"source": one, "target": two}, 0) for one in sources for two in targets)

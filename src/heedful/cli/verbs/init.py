@@ -3,6 +3,7 @@
 import shlex
 import sys
 from dataclasses import asdict
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli import messages
-from heedful.cli.options import SetOption, option
+from heedful.cli.options import SetOption, json_option, option, page_option
 from heedful.cli.output import check_output, write_part, write_result
 from heedful.first_recipe.choices import Question, refuse_to_guess
 from heedful.first_recipe.proposal import Proposal, Wishes, propose
@@ -24,10 +25,7 @@ def command(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE|FOLDER", help="Your files: tables, texts, trees, images; or a folder.")
     ],
-    output: Annotated[
-        Path | None,
-        option("The recipe to write (default: named after the files); - prints it.", "--output", "-o", metavar="FILE"),
-    ] = None,
+    output: Annotated[Path | None, page_option("default: named after the files")] = None,
     task: Annotated[
         str | None, option("What the model is for, such as classify or translate.", "--task", metavar="TASK")
     ] = None,
@@ -50,8 +48,7 @@ def command(
         ),
     ] = None,
     overrides: SetOption = None,
-    dry_run: Annotated[bool, option("Print the recipe instead of writing it.", "--dry-run")] = False,
-    as_json: Annotated[bool, option("Write what was found as one JSON object.", "--json")] = False,
+    as_json: Annotated[bool, json_option("what was found, the recipe and the next commands")] = False,
 ) -> None:
     """Look at your files, say what they are, and write a recipe for them.
 
@@ -60,12 +57,15 @@ def command(
     """
     wishes = Wishes(task, _columns(column or ()), _separator(separator), header)
     proposal = propose(files, wishes, _ask if _can_ask() else refuse_to_guess)
-    printed = dry_run or output == Path("-")
-    target = Path(f"{proposal.stem}.toml") if output is None or output == Path("-") else output
+    printed = output == Path("-")
+    target = Path(f"{proposal.stem}.toml") if output is None or printed else output
     if not printed:
         check_output(target)
         if target.exists():
             raise UserError(f"{target} already exists, and is not overwritten: choose another name with --output.")
+    if not as_json:
+        for line in chain.from_iterable(map(describe, proposal.files)):
+            messages.note(line)
     written = write(proposal, target, overrides or [])
     if not printed:
         write_bytes(target, written.text.encode())
@@ -73,14 +73,10 @@ def command(
     if as_json:
         write_result(_as_json(proposal, written, None if printed else target, commands))
         return
-    for file in proposal.files:
-        for line in describe(file):
-            messages.note(line)
     if printed:
         write_part(written.text)
         return
-    messages.note(f"{written.recipe.rules.learner}: {proposal.why}")
-    print(f"{target}: a recipe for {written.recipe.rules.learner}. Next:")
+    print(f"{target}: a recipe for {written.recipe.rules.learner} ({proposal.why}). Next:")
     for line in commands:
         print(f"  {line}")
 
@@ -126,10 +122,8 @@ def _ask(question: Question) -> int:
 def _next(proposal: Proposal, written: WrittenRecipe, target: Path) -> list[str]:
     """Return the commands that come next."""
     recipe, run = shlex.quote(str(target)), shlex.quote(f"runs/{written.name}")
-    verb = written.recipe.rules.verb
-    use = {"generate": '--prompt "..."', "fill": '"... [MASK] ..."'}.get(
-        verb, f"--data {shlex.quote(proposal.files[0].path)}"
-    )
+    verb, first = written.recipe.rules.verb, shlex.quote(proposal.files[0].path)
+    use = {"generate": '--prompt "..."', "fill": '"... [MASK] ..."'}.get(verb, f"--data {first}")
     return [
         f"heedful doctor {recipe}",
         f"heedful train {recipe} --out {run}",
