@@ -188,18 +188,25 @@ class Conll(Subsets):
     """Words and their labels in columns: one word per line, and a blank line after each sentence.
 
     Columns are separated by tabs or spaces. Comments before a sentence (`# ...`) and `-DOCSTART-` are not words.
+    Ranges and empty nodes (3-4, 3.1) of CoNLL-U are not words either. Its columns have names, and CoNLL-U Plus has them
+    in its first line.
     """
 
     frozen = "Conll"
     row_kinds = (TAGGED,)
     file_keys = ("conll",)
 
+    found_keys = ("word", "label")
+
     conll: str = Field(examples=["train.conll"])
     """File with one word per line."""
-    word: PositiveInt = 1
-    """Column of the words, by number."""
-    label: PositiveInt = 2
-    """Column of the labels, by number."""
+    word: Column = 1
+    """Column of the words, by number; in CoNLL-U also by name, and by default "form"."""
+    label: Column = 2
+    """Column of the labels, by number; in CoNLL-U also by name, such as "xpos" or "deprel", and by default "upos".
+
+    CoNLL-2003 has parts of speech in column 2, and entities in column 4.
+    """
 
 
 class PlainText(Subsets):

@@ -8,7 +8,8 @@ from typing import Final
 from heedful.base.errors import UserError, counted
 from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Conll, Csv, Jsonl, Tsv
 from heedful.data.corpora.files import choose, files_of, select_lines
-from heedful.data.corpora.formats.lines import read_lines
+from heedful.data.corpora.formats.conll import column_names, place_of, settle_conll
+from heedful.data.corpora.formats.lines import TextFile, first_lines, read_lines
 from heedful.data.corpora.formats.rows import label_numbers, read_rows
 from heedful.data.corpora.pairs import AS_IT_STANDS, read_pairs
 from heedful.data.text_form import TextForm
@@ -73,16 +74,57 @@ def tag_numbers(texts: Sequence[TaggedText], labels: Sequence[str], name: str) -
 # --- one word per line ------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class _Columns:
+    """Where a file has words and labels, by number from 1 on, and whether its columns have names, as in CoNLL-U."""
+
+    word: int
+    label: int
+    named: bool
+
+    def row(self, line: str, where: str, first: bool) -> tuple[str, str] | None:
+        """Return the word of a line and its label; None for a comment, and for what is not a word in CoNLL-U."""
+        cells = line.split("\t") if "\t" in line else [cell for cell in line.split(" ") if cell]
+        if first and line.startswith("#") and (self.named or self._is_comment(line, cells)):
+            return None
+        if len(cells) < max(self.word, self.label):
+            asked = "word" if self.word > len(cells) else "label"
+            raise UserError(
+                f"{where} has {counted(len(cells), 'column')}, but `{asked}` is column {getattr(self, asked)}: columns "
+                "are separated by tabs or spaces, and sentences by blank lines."
+            )
+        word, label = (cells[number - 1].strip() for number in (self.word, self.label))
+        # Columns by number are read as they always were: an empty node that has a label is a word there.
+        if _RANGE.fullmatch(cells[0]) and (self.named or (self.word > 1 and label == _UNLABELLED)):
+            return None
+        if not word or not label:
+            raise UserError(f"{where} has no {'label' if word else 'word'}: every word needs a label.")
+        return word, label
+
+    def _is_comment(self, line: str, cells: Sequence[str]) -> bool:
+        return "\t" not in line and (line[1:2] == " " or len(cells) < max(self.word, self.label))
+
+
+def _columns(corpus: Conll, file: TextFile) -> _Columns:
+    named = isinstance(corpus.word, str) or isinstance(corpus.label, str)
+    names = column_names(first_lines(file)) if named else ()
+    word, label = (
+        place_of(column, names, file, key) for key, column in (("word", corpus.word), ("label", corpus.label))
+    )
+    return _Columns(word, label, named)
+
+
 def _conll_texts(corpus: Conll, folder: str) -> Iterator[TaggedText]:
     """Yield the sentences of the file; `lines` are those of the file, one per word."""
     (file,) = files_of(corpus, folder)
+    columns = _columns(settle_conll(corpus, folder), file)
     found: list[tuple[str, str, int]] = []  # word, label, line
     for number, line in select_lines(enumerate(read_lines(file), start=1), corpus):
         if not line.strip() or line.startswith(_START_OF_DOCUMENT):
             if found:
                 yield _of_columns(found)
             found = []
-        elif (row := _word_of_line(corpus, line, f"{file.name}, line {number:,}", first=not found)) is not None:
+        elif (row := columns.row(line, f"{file.name}, line {number:,}", first=not found)) is not None:
             found.append((*row, number))
     if found:
         yield _of_columns(found)
@@ -91,29 +133,6 @@ def _conll_texts(corpus: Conll, folder: str) -> Iterator[TaggedText]:
 def _of_columns(found: Sequence[tuple[str, str, int]]) -> TaggedText:
     words, labels, lines = zip(*found, strict=True)
     return TaggedText(words, labels, lines)
-
-
-def _word_of_line(corpus: Conll, line: str, where: str, first: bool) -> tuple[str, str] | None:
-    """Return the word of a line and its label; None for a comment, and for a range of words in CoNLL-U."""
-    columns = line.split("\t") if "\t" in line else [column for column in line.split(" ") if column]
-    if first and line.startswith("#") and "\t" not in line and (line[1:2] == " " or not _reaches(corpus, columns)):
-        return None
-    if not _reaches(corpus, columns):
-        asked = "word" if corpus.word > len(columns) else "label"
-        raise UserError(
-            f"{where} has {counted(len(columns), 'column')}, but `{asked}` is column {getattr(corpus, asked)}: columns "
-            "are separated by tabs or spaces, and sentences by blank lines."
-        )
-    word, label = (columns[number - 1].strip() for number in (corpus.word, corpus.label))
-    if corpus.word > 1 and label == _UNLABELLED and _RANGE.fullmatch(columns[0]):
-        return None
-    if not word or not label:
-        raise UserError(f"{where} has no {'label' if word else 'word'}: every word needs a label.")
-    return word, label
-
-
-def _reaches(corpus: Conll, columns: Sequence[str]) -> bool:
-    return len(columns) >= max(corpus.word, corpus.label)
 
 
 # --- one sentence per row ---------------------------------------------------------------------------------------------

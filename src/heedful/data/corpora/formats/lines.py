@@ -14,8 +14,8 @@ import stat
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -30,6 +30,8 @@ from heedful.data.corpora.formats.file_kinds import HEAD, READABLE, describe_arc
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _MEMBERS_SHOWN = 10
 _READ: Final = 1 << 20  # bytes of a member of an archive that are unpacked at once
+FIRST_LINES: Final = 1000  # that tell what a file is,
+_CHARACTERS: Final = 1 << 20  # and not more than these
 LONGEST: Final = 1 << 26  # bytes of a line that are read: the rest of a longer one is skipped, to bound memory
 
 
@@ -97,7 +99,7 @@ def _is_terminal(path: Path) -> bool:
         os.close(descriptor)
 
 
-def read_lines(file: TextFile | str | Path) -> Iterator[str]:
+def read_lines(file: TextFile | str | Path) -> Generator[str, None, None]:
     """Yield the lines of a file, without their ends."""
     if not isinstance(file, TextFile):
         file = locate(str(file))
@@ -107,6 +109,18 @@ def read_lines(file: TextFile | str | Path) -> Iterator[str]:
             stream = _open(file, stack)
         again = (lambda: _raw_lines(file)) if file.path.is_file() else None
         yield from decode_lines(_undamaged(stream, file), file.name, again)
+
+
+def first_lines(file: TextFile) -> list[str]:
+    """Return the first lines of a file, as many as tell what it is."""
+    found, letters = [], 0
+    with closing(read_lines(file)) as lines:
+        for line in lines:
+            found.append(line)
+            letters += len(line)
+            if len(found) == FIRST_LINES or letters > _CHARACTERS:
+                break
+    return found
 
 
 def read_start(file: TextFile, size: int) -> tuple[bytes, bool]:

@@ -5,12 +5,12 @@ clear cases are taken, with a note, and what is in doubt is refused with the key
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from heedful.base.errors import UserError
 from heedful.base.notes import note
-from heedful.config.corpora.containers import AnyCorpus, Csv, Tsv
+from heedful.config.corpora.containers import AnyCorpus, Conll, Csv, Tsv
 from heedful.data.corpora.formats.column_kinds import (
     SEPARATORS,
     detect_separator,
@@ -22,11 +22,10 @@ from heedful.data.corpora.formats.column_kinds import (
     split_rows,
 )
 from heedful.data.corpora.formats.column_names import meanings
-from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
+from heedful.data.corpora.formats.conll import settle_conll
+from heedful.data.corpora.formats.lines import FIRST_LINES, TextFile, first_lines, locate
 
 SEPARATOR_WORDS: Final = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs"}
-_LINES: Final = 1000  # that are looked at,
-_CHARACTERS: Final = 1 << 20  # and not more than these
 _NAME: Final = (40, 3)  # most characters and words of a column's name
 _CELLS_SHOWN: Final = 4
 _FEW_LINES: Final = 3  # fewer do not raise a doubt about commas
@@ -54,7 +53,13 @@ _ROLE_NAMES: Final[Mapping[str, frozenset[str]]] = {
 
 def settle(corpus: AnyCorpus, folder: str = "") -> AnyCorpus:
     """Return the corpus with the keys that its file tells, where the recipe does not set them."""
-    return settle_table(corpus, folder) if isinstance(corpus, Tsv | Csv) else corpus
+    match corpus:
+        case Tsv() | Csv():
+            return settle_table(corpus, folder)
+        case Conll():
+            return settle_conll(corpus, folder)
+        case _:
+            return corpus
 
 
 def settle_table(corpus: Tsv | Csv, folder: str = "") -> Tsv | Csv:
@@ -79,20 +84,6 @@ def settle_table(corpus: Tsv | Csv, folder: str = "") -> Tsv | Csv:
     return corpus.model_copy(update=found) if found else corpus
 
 
-def first_lines(file: TextFile) -> list[str]:
-    """Return the first lines of a file, as many as are looked at."""
-
-    def few(lines: Iterable[str]) -> Iterator[str]:
-        letters = 0
-        for number, line in enumerate(lines, start=1):
-            yield line
-            letters += len(line)
-            if number == _LINES or letters > _CHARACTERS:
-                return
-
-    return list(few(read_lines(file)))
-
-
 def separator_advice(file: TextFile, separator: str, corpus: Tsv | Csv) -> str:
     """Return what to set where something else separates the columns of a table; nothing where the recipe is right."""
     likely = detect_separator(first_lines(file))
@@ -106,7 +97,7 @@ def separator_advice(file: TextFile, separator: str, corpus: Tsv | Csv) -> str:
 def _rows(corpus: Tsv | Csv, lines: Sequence[str], separator: str) -> list[list[str]]:
     """Return the rows of the first lines that are not blank; the last of many may be cut inside a quoted cell."""
     rows = split_rows(lines, separator) if isinstance(corpus, Csv) else [line.split("\t") for line in lines]
-    if isinstance(corpus, Csv) and len(lines) >= _LINES:
+    if isinstance(corpus, Csv) and len(lines) >= FIRST_LINES:
         rows = rows[:-1]
     return [row for row in rows if any(map(str.strip, row))]
 
