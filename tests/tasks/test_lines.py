@@ -45,6 +45,12 @@ def _trees(folder: Path) -> None:
         (folder / name).write_text("\n".join(trees * count))
 
 
+def _texts(folder: Path) -> None:
+    for name, count in (("train", 30), ("valid", 8)):
+        lines = (f"The {('red', 'old')[number % 2]} dog sees {number % 7} of 7 birds." for number in range(count))
+        (folder / name).write_text("\n\n".join(lines))
+
+
 SMALL: Mapping[str, Small] = {
     "tag": Small(
         {"train": {"conll": "train"}, "valid": {"conll": "valid"}},
@@ -65,6 +71,20 @@ SMALL: Mapping[str, Small] = {
         {"family": "image_answerer", "encoder": VIT},
         "accuracy",
         "the most frequent answer to each question, learned from the 6 training images",
+    ),
+    "generate": Small(
+        {"train": {"text": "train"}, "valid": {"text": "valid"}, "max_length": 16},
+        {"family": "language", "decoder": ENCODER},
+        "perplexity",
+        "Kneser-Ney counts of n-grams, learned from the 300 training tokens",
+        _texts,
+    ),
+    "fill": Small(
+        {"train": {"text": "train"}, "valid": {"text": "valid"}, "max_length": 16},
+        {"family": "bert", **TINY, "next_sentence": False},
+        "accuracy",
+        "the most frequent token for every mask, learned from the 240 training tokens",
+        _texts,
     ),
     "parse": Small(
         {"train": {"trees": "train"}, "valid": {"trees": "valid"}, "max_length": 30},

@@ -55,6 +55,7 @@ FILL: Final = TaskRules(
     outputs=False,
     same_vocabulary=True,
     same_keys=("train.masking", "data.max_length", "model.next_sentence"),
+    line="the most frequent token for every mask",
     explained="How masks were filled",
     explained_as=("Text", "Filled"),
     check=_check,

@@ -11,6 +11,7 @@ from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules, model_of
 from heedful.data.batches.masked import MaskedBatch, MaskedFeed, some_inputs
+from heedful.data.batches.stretches import Spans
 from heedful.data.collate import StaticShape
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.prepare.texts import prepare_texts
@@ -19,12 +20,14 @@ from heedful.metrics.language.perplexity import predict_masked
 from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
+from heedful.tasks.fill.baseline import fill_as_usual
 from heedful.tasks.fill.data import evaluation_feed, masked_feed
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.metrics import VALIDATED
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.fill.objective import MaskedTokens
 from heedful.tasks.fill.rules import FILL
+from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task, Validator
 from heedful.tasks.shared.validation import Asked, Validated
@@ -61,8 +64,7 @@ class FillTask(Task):
 
     def validate(self, bundle: Bundle[MaskedModel], prepared: Prepared, asked: Asked) -> Validated:
         """Fill the masks of the validation corpora, always the same."""
-        feed = evaluation_feed(bundle, prepared.valid, "`data.valid`")
-        plan = list(feed.plan(0) if asked.most is None else some_inputs(feed, asked.most))
+        feed, plan = _planned(bundle, prepared, asked)
         with asked.show("validating: batch", len(plan)) as advance:
 
             def batches() -> Iterator[MaskedBatch]:
@@ -73,6 +75,12 @@ class FillTask(Task):
             found = predict_masked(bundle.model, batches())
         scores = validation_scores(VALIDATED, found)
         return Validated(scores if found.next_accuracy is None else {**scores, "next_accuracy": found.next_accuracy})
+
+    def line(self, bundle: Bundle[MaskedModel], prepared: Prepared, asked: Asked) -> Line:
+        """Fill the same masks with the most frequent token; see `baseline.py`."""
+        feed, plan = _planned(bundle, prepared, asked)
+        found, sample = fill_as_usual(prepared.train, bundle.vocabularies["text"].size, map(feed.batch, plan))
+        return Line({"accuracy": found.accuracy, **validation_scores(VALIDATED, found)}, sample)
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens of the first epoch; others differ, as each cuts texts differently."""
@@ -88,3 +96,9 @@ class FillTask(Task):
     ) -> MaskedEvaluation:
         """Mask a corpus, always in the same way, and score the model's predictions."""
         return evaluate_masked(model.bundle, corpus, folder)
+
+
+def _planned(bundle: Bundle[MaskedModel], prepared: Prepared, asked: Asked) -> tuple[MaskedFeed, list[Spans]]:
+    """Return the batches of a validation before they are made."""
+    feed = evaluation_feed(bundle, prepared.valid, "`data.valid`")
+    return feed, list(feed.plan(0) if asked.most is None else some_inputs(feed, asked.most))

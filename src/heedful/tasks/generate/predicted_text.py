@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from heedful.base.arguments import check_whole
 from heedful.base.errors import UserError, by_caller
@@ -13,7 +15,7 @@ from heedful.base.packed import IGNORED
 from heedful.base.progress import ShowProgress
 from heedful.config.checks import carries_state
 from heedful.config.recipe import Recipe
-from heedful.data.batches.windows import SlidingWindows, StreamBatch, Streams, WindowBatch
+from heedful.data.batches.windows import PlannedWindows, SlidingWindows, StreamBatch, Streams, WindowBatch
 from heedful.data.collate import CPU_MULTIPLE
 from heedful.data.epochs.plan import spread
 from heedful.data.token_store import TokenStore
@@ -72,11 +74,7 @@ class WindowedText:
 
         Put the model into `eval` mode before.
         """
-        plan = self.windows.plan()
-        if most is not None:
-            count = sum(len(planned.begins) for planned in plan)
-            taken = max(1, round(len(plan) * min(1.0, most / count)))
-            plan = [plan[number] for number in spread(taken, len(plan))]
+        plan = self._plan(most)
         with show(doing, len(plan)) as advance:
 
             def batches() -> Iterator[WindowBatch]:
@@ -85,6 +83,21 @@ class WindowedText:
                     advance(1)
 
             return likelihood(model, batches())
+
+    def stretches(self, most: int | None = None) -> Iterator[NDArray[np.int64]]:
+        """Yield the tokens of the same windows; each but the first of a stretch, and but `<s>`, is predicted."""
+        for planned in self._plan(most):
+            for store, begin, length in zip(planned.stores, planned.begins, planned.lengths, strict=True):
+                text = self.windows.stores[store].streams["text"].values
+                yield text[begin : begin + length + 1].astype(np.int64)
+
+    def _plan(self, most: int | None) -> list[PlannedWindows]:
+        plan = self.windows.plan()
+        if most is None:
+            return plan
+        count = sum(len(planned.begins) for planned in plan)
+        taken = max(1, round(len(plan) * min(1.0, most / count)))
+        return [plan[number] for number in spread(taken, len(plan))]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +124,7 @@ class CarriedText:
 
     def likelihood(self, model: LanguageModel, show: ShowProgress, doing: str, most: int | None = None) -> Likelihood:
         """Sum over all tokens, or over those of the first segments, about `most` in all."""
-        counts = [len(text) for text in self.streams]
-        if most is not None:
-            parts = sum(len(text) * text.rows for text in self.streams)
-            counts = [max(1, round(count * min(1.0, most / parts))) for count in counts]
+        counts = self._segments(most)
         found = Likelihood(0.0, 0)
         with show(doing, sum(counts)) as advance:
 
@@ -126,6 +136,20 @@ class CarriedText:
             for text, count in zip(self.streams, counts, strict=True):
                 found += carried_likelihood(carrying(model), segments(text, count))
         return found
+
+    def stretches(self, most: int | None = None) -> Iterator[NDArray[np.int64]]:
+        """Yield the tokens of the same parts of streams; each but the first, and but `<s>`, is predicted."""
+        for text, count in zip(self.streams, self._segments(most), strict=True):
+            for start, end in pairwise(text.starts.tolist()):
+                yield text.text[start : min(end, start + count * text.length) + 1].astype(np.int64)
+
+    def _segments(self, most: int | None) -> list[int]:
+        """Return the number of segments of each text that are read."""
+        counts = [len(text) for text in self.streams]
+        if most is None:
+            return counts
+        parts = sum(len(text) * text.rows for text in self.streams)
+        return [max(1, round(count * min(1.0, most / parts))) for count in counts]
 
 
 @dataclass(frozen=True)

@@ -49,6 +49,7 @@ GENERATE: Final = TaskRules(
     needs="a language model learns from texts: give `text`",
     vocabularies=("text",),
     inputs=("text",),
+    line="Kneser-Ney counts of n-grams",
     running=True,
     scored="texts",
     compared_by=("bits_per_byte", "word_perplexity"),

@@ -19,10 +19,12 @@ from heedful.data.prepare.texts import prepare_texts
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
+from heedful.tasks.generate.baseline import count_ngrams, likelihood_of
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
 from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.generate.predicted_text import predicted_text
 from heedful.tasks.generate.rules import GENERATE
+from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated
@@ -85,6 +87,14 @@ class GenerateTask(Task):
         text = predicted_text(bundle.recipe, prepared.valid)
         found = text.likelihood(bundle.model, asked.show, "validating: batch", asked.most)
         return Validated({"loss": found.loss, "perplexity": found.perplexity})
+
+    def line(self, bundle: Bundle[LanguageModel], prepared: Prepared, asked: Asked) -> Line:
+        """Predict the same tokens by counts of n-grams; see `baseline.py`."""
+        recipe, vocabulary = bundle.recipe, bundle.vocabularies["text"].size
+        joined = carries_state(recipe) or recipe.data.borders == "open"
+        model, sample = count_ngrams(prepared.train, vocabulary, joined)
+        found = likelihood_of(model, predicted_text(recipe, prepared.valid).stretches(asked.most))
+        return Line({"perplexity": found.perplexity, "loss": found.loss}, sample)
 
     def epoch_tokens(self, recipe: Recipe, prepared: Prepared) -> float:
         """Count the tokens that an epoch predicts."""

@@ -49,7 +49,7 @@ def judged(folder: Path, **validation: object) -> tuple[Bundle[MaskedModel], Pre
 
 def test_the_metric_comes_first_and_the_others_follow(tmp_path: Path) -> None:
     scores = FillTask().validator(*judged(tmp_path, metric="perplexity"))()
-    assert list(scores) == ["perplexity", "loss", "accuracy", "next_accuracy"]
+    assert list(scores) == ["perplexity", "loss", "accuracy", "next_accuracy", "baseline_perplexity"]
     assert scores["perplexity"] == pytest.approx(np.exp(scores["loss"]))
 
 
