@@ -153,7 +153,7 @@ def _learned(table: _Table) -> Iterator[tuple[Roles, int]]:
             for column in _values(table, role, kinds):
                 named = role in meanings(column.place) and column.kind != "id"
                 if column.distinct > 1 or named or role in table.given:
-                    yield {**texts, role: column}, int(named)
+                    yield {**texts, role: column}, int(named) if column.distinct > 1 else -1
 
 
 def _pairs(table: _Table) -> Iterator[tuple[Roles, int]]:

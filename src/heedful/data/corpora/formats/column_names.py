@@ -14,7 +14,7 @@ NAMES: Final[Mapping[str, frozenset[str]]] = {
         "avis commentaire phrase описание текст отзыв комментарий предложение 文本 内容 评论 句子 正文 "
         "标题 微博 新闻 テキスト 本文 文章 レビュー 문장 텍스트 리뷰 نص تعليق",
         "label": "label labels class classes category categories sentiment topic tag intent emotion target polarity "
-        "species gold genre language lang department klasse kategorie stimmung thema etiqueta clase "
+        "species gold genre verdict department klasse kategorie stimmung thema etiqueta clase "
         "categoría sentimiento étiquette classe catégorie метка класс категория тональность тема 标签 类别 "
         "分类 情感 ラベル カテゴリ 레이블 라벨 تصنيف",
         "number": "rating ratings score scores stars star price value number count amount grade similarity "

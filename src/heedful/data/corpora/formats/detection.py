@@ -28,7 +28,7 @@ from heedful.data.corpora.formats.column_kinds import (
     spaced,
     split_rows,
 )
-from heedful.data.corpora.formats.json_sample import flatten, objects_of_array, objects_of_lines
+from heedful.data.corpora.formats.json_objects import flatten, objects_of_array, objects_of_lines
 from heedful.data.corpora.formats.lines import TextFile, locate, read_start
 
 __all__ = ["Column", "Detected", "detect", "detect_header", "detect_separator", "looks_like"]
@@ -177,7 +177,7 @@ def _json(text: str, lines: Sequence[str], folder: Path) -> dict[str, object] | 
     objects = list(objects_of_lines(lines, _ROWS))
     array = not objects
     if array:
-        objects = list(islice(objects_of_array(text), _ROWS))
+        objects = [row for _, row in islice(objects_of_array(text), _ROWS)]
     if not objects:
         return None
     rows = [dict(flatten(each)) for each in objects]

@@ -2,14 +2,18 @@
 
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from heedful.base.errors import UserError, suggestion
 from heedful.config.corpora.containers import Csv, Jsonl, Tsv
+from heedful.data.corpora.formats.json_objects import at_path, flatten, objects_of_array
 from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
 from heedful.data.corpora.formats.tables import open_table
+
+_DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,(\d{1,2}|\d{4,})\s*")
 
 
 class Row(NamedTuple):
@@ -101,7 +105,8 @@ class Row(NamedTuple):
 
     def start(self) -> int | None:
         """Return the position of the first answer in its text; None where the row does not tell it."""
-        value = self.values.get(self.places["start"]) if "start" in self.places else None
+        found = at_path(self.values, str(self.places["start"])) if self.json and "start" in self.places else None
+        value = found[0] if found else self.values.get(self.places.get("start"))
         if not self.json and isinstance(value, str):
             text = value.strip()
             value = int(text) if text.removeprefix("-").isdecimal() else text or None
@@ -117,7 +122,8 @@ class Row(NamedTuple):
         numeric = isinstance(value, int | float) and not isinstance(value, bool)
         if numeric or not self.json:
             with suppress(ValueError, OverflowError):
-                if math.isfinite(number := float(value)):
+                written = _with_point(value) if isinstance(value, str) else value
+                if math.isfinite(number := float(written)):
                     return number
         raise self._refusal("number", value, "must be a finite number" if numeric else "must be a number, such as 12.5")
 
@@ -155,6 +161,11 @@ class Record(NamedTuple):
     row: Row | None  # what it has for the roles of the corpus; None for a blank row
 
 
+def _with_point(number: str) -> str:
+    """Return a number with a point before its decimals; 1,500 stays as it is, as it may be 1500."""
+    return number.replace(",", ".") if _DECIMAL_COMMA.fullmatch(number) else number
+
+
 def read_rows(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Row | None]:
     """Yield the rows of a corpus in order; None for a blank one."""
     return (record.row for record in read_records(corpus, folder))
@@ -164,18 +175,35 @@ def read_records(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Record]:
     """Yield the rows of a corpus in order, with all columns or fields; `open_table` knows the names of columns."""
     file, places = locate(corpus.files()[0], folder), corpus.places
     if isinstance(corpus, Jsonl):
-        for number, line in enumerate(read_lines(file), start=1):
-            if not line.strip():
-                yield Record(number, (), {}, None)
-                continue
-            fields = json_object(line, f"{file.name}, line {number:,}")
-            yield Record(number, (), fields, Row(file, number, fields, places, json=True))
+        for number, fields in _json_rows(file):
+            yield Record(number, (), fields, Row(file, number, fields, places, json=True) if fields else None)
         return
     table = open_table(corpus, folder)
     columns = table.indices(tuple(places))
     for number, cells in table.rows(columns, tuple(places)):
         values = {place: cells[index] for place, index in zip(places.values(), columns, strict=True)} if cells else {}
         yield Record(number, tuple(cells), {}, Row(file, number, values, places) if cells else None)
+
+
+def _json_rows(file: TextFile) -> Iterator[tuple[int, dict[str, object]]]:
+    """Yield the objects of a file with one per line, or of an array, each with its line; nothing for a blank line."""
+    lines = read_lines(file)
+    for number, line in enumerate(lines, start=1):
+        if number == 1 and line.lstrip().startswith("["):
+            yield from _objects_of_array("\n".join((line, *lines)), file)
+            return
+        yield number, json_object(line, f"{file.name}, line {number:,}") if line.strip() else {}
+
+
+def _objects_of_array(text: str, file: TextFile) -> Iterator[tuple[int, dict[str, object]]]:
+    try:
+        whole = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file.name} is not JSON: {error}.") from error
+    for number, row in enumerate(whole):
+        if not isinstance(row, dict):
+            raise UserError(f"{file.name}: element {number} of the list is {json_kind(row)}, but must be an object.")
+    yield from objects_of_array(text)
 
 
 def labels_of(column: str, several: bool, where: str, noun: str = "text") -> tuple[str, ...]:
@@ -243,10 +271,12 @@ def text_field(row: Mapping[str, object], field: str, where: str) -> str:
 
 
 def field_of(row: Mapping[str, object], field: str, where: str) -> object:
-    """Return the value of a row's field."""
-    if field not in row:
-        raise UserError(f"{where} has no field `{field}`.{suggestion(field, list(row))}")
-    return row[field]
+    """Return the value of a row's field, or of a field in a field by its path: `review.text`."""
+    found = at_path(row, field)
+    if found is None:
+        names = dict.fromkeys((*row, *(path for path, _ in flatten(row))))
+        raise UserError(f"{where} has no field `{field}`.{suggestion(field, list(names))}")
+    return found[0]
 
 
 def checked_text(text: str, field: str, where: str) -> str:

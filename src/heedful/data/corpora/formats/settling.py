@@ -31,7 +31,7 @@ _CELLS_SHOWN: Final = 4
 _FEW_LINES: Final = 3  # fewer do not raise a doubt about commas
 _FEW_ROWS: Final = 8  # in fewer, a label that occurs once says nothing
 
-# What columns of each role are called, by the keys of `column_names.NAMES`.
+# What columns of each role are called, by the keys of `column_names.NAMES`; others by its name, or as texts are.
 _ROLE_NAMES: Final[Mapping[str, frozenset[str]]] = {
     role: frozenset(names.split())
     for role, names in {
@@ -45,7 +45,6 @@ _ROLE_NAMES: Final[Mapping[str, frozenset[str]]] = {
         "answer": "answer label",
         "start": "start",
         "image": "image id",
-        "caption": "caption text",
         "group": "label",
     }.items()
 }
@@ -157,7 +156,7 @@ def _has_header(corpus: Tsv | Csv, file: TextFile, rows: Sequence[Sequence[str]]
         return False
     if any(name and _differs(name, values) for name, values in zip(first, columns, strict=True)):
         return True
-    known = [bool(meanings(first[index]) & _ROLE_NAMES[role]) for role, index in places.items()]
+    known = [bool(meanings(first[index]) & _ROLE_NAMES.get(role, {role, "text"})) for role, index in places.items()]
     if all(known) and len(rows) > 1:
         return True
     if "label" not in places or not _occurs_once(first[places["label"]], columns[places["label"]]):

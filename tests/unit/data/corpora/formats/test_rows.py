@@ -36,7 +36,7 @@ def test_an_image_has_a_number_besides_a_label_or_without_one(tmp_path: Path) ->
     assert (image.labels, image.number) == (("cat",), 3.5)
 
 
-@pytest.mark.parametrize("value", ["abc", "", "4,5", "nan", "inf", "1e999"])
+@pytest.mark.parametrize("value", ["abc", "", "4,500", "nan", "inf", "1e999"])
 def test_a_column_that_is_not_a_finite_number_is_refused(value: str, tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text(f"good\t1\nbad\t{value}\n")
     why = f'a.tsv, line 2: column `2` is "{value}", but must be a number, such as 12.5.'
@@ -73,3 +73,38 @@ def test_questions_about_texts_are_in_tables_too(tmp_path: Path) -> None:
     (tmp_path / "q.csv").write_text("q,t,a,s\nWho?,a cat,cat,two\n")
     with refuses('...q.csv, line 2: column `s` is "two", but must be a whole ...'):
         list(read_questions(corpus, str(tmp_path)))
+
+
+def test_a_comma_may_precede_decimals(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("gut;4,5\nnaja;-2,75\nschlecht; 1\n")
+    corpus = Csv(csv="a.csv", separator=";", text=1, number=2)
+    assert [text.number for text in read_texts(corpus, str(tmp_path))] == [4.5, -2.75, 1.0]
+
+
+def test_a_field_of_an_inner_object_is_named_by_its_path(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"a": {"text": "x", "b.c": {"d": "l"}}, "e.f": "m"}\n')
+    (text,) = read_texts(Jsonl(jsonl="a.jsonl", text="a.text", label="a.b.c.d"), str(tmp_path))
+    assert (text.text, text.labels) == ("x", ("l",))
+    (text,) = read_texts(Jsonl(jsonl="a.jsonl", text="a.text", label="e.f"), str(tmp_path))
+    assert text.labels == ("m",)
+    with refuses("...a.jsonl, line 1 has no field `a.txt`. Did you mean `a.text`?"):
+        list(read_texts(Jsonl(jsonl="a.jsonl", text="a.txt"), str(tmp_path)))
+
+
+def test_an_array_of_objects_is_read_with_the_lines_of_its_rows(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[\n  {\n    "text": "x"\n  },\n  {"text": "y"}, {"text": "z"}\n]\n')
+    texts = list(read_texts(Jsonl(jsonl="a.json", text="text"), str(tmp_path)))
+    assert [(text.text, text.line) for text in texts] == [("x", 2), ("y", 5), ("z", 5)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('[{"text": "x"}, 3]', "...a.json: element 1 of the list is a number, but must be an object."),
+        ('[{"text": "x"},', "...a.json is not JSON: ..."),
+    ],
+)
+def test_an_array_of_something_else_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(text)
+    with refuses(message):
+        list(read_texts(Jsonl(jsonl="a.json", text="text"), str(tmp_path)))
