@@ -15,13 +15,25 @@ from heedful.defaults.every_run import EVERY_RUN, shorter_warmup
 from heedful.defaults.facts import LITTLE, CorpusFacts, count
 from heedful.defaults.images import IMAGES
 from heedful.defaults.pairs import PAIRS
+from heedful.defaults.questions import QUESTIONS
 from heedful.defaults.rules import Case, TaskDefaults
+from heedful.defaults.running_text import RUNNING_TEXT
+from heedful.defaults.tagged import TAGGED
 from heedful.defaults.texts import TEXTS
+from heedful.defaults.trees import TREES
 
 BY_TASK: Final[Mapping[str, TaskDefaults[Any]]] = {
+    "answer": QUESTIONS,
+    "answer_images": IMAGES,
+    "caption": IMAGES,
     "classify": TEXTS,
+    "classify_images": IMAGES,
+    "fill": RUNNING_TEXT,
+    "generate": RUNNING_TEXT,
+    "parse": TREES,
     "regress": TEXTS,
     "regress_images": IMAGES,
+    "tag": TAGGED,
     "translate": PAIRS,
 }
 ALL_KEYS: Final = tuple(

@@ -10,14 +10,16 @@ from heedful.base.errors import HeedfulError
 
 LITTLE: Final = 20_000  # rows: below it, defaults are those of little data
 _COUNTED: Final = 5 * LITTLE  # rows: more are not read
+_LONGEST_WORDS: Final = 12  # characters per space: with more, texts are single words, or written without spaces
 
 
 class Row(NamedTuple):
-    """What defaults need to know about a text, a pair or an image."""
+    """What defaults need to know about a text, a pair, a tree or an image."""
 
     size: int  # characters of the text that a model reads, or pixels
     spaces: int = 0
     classes: Iterable[str] = ()
+    written: int = 0  # characters of what belongs to it: a translation, brackets, captions, questions
 
     @classmethod
     def of_text(cls, text: str, classes: Iterable[str] = ()) -> "Row":
@@ -29,11 +31,17 @@ class Row(NamedTuple):
 class CorpusFacts:
     """What defaults need to know about the training corpora."""
 
-    rows: int  # texts, pairs or images
+    rows: int  # texts, pairs, trees or images
     size: int  # characters of all of them, of translation pairs those of the sources; pixels of images
-    classes: int = 0
+    classes: int = 0  # different labels, or words of translations
     spaces: int = 0  # between words
+    written: int = 0  # characters of what belongs to the rows
     more: bool = False  # whether there are more rows, which were not counted
+
+    @property
+    def spaced(self) -> bool:
+        """Whether texts have spaces between words; single words, and texts in Chinese or Thai, do not."""
+        return self.spaces * _LONGEST_WORDS >= self.size
 
     @property
     def words(self) -> str:
@@ -43,11 +51,11 @@ class CorpusFacts:
 
 def count(rows: Iterable[Row]) -> CorpusFacts | None:
     """Count rows, their sizes and their classes; None if there are none, or if they cannot be read."""
-    number = size = spaces = 0
+    number = size = spaces = written = 0
     classes: set[str] = set()
     with suppress(HeedfulError, OSError, ValueError, TypeError):
         for row in islice(rows, _COUNTED):
-            number, size, spaces = number + 1, size + row.size, spaces + row.spaces
+            number, size, spaces, written = number + 1, size + row.size, spaces + row.spaces, written + row.written
             classes.update(row.classes)
-        return CorpusFacts(number, size, len(classes), spaces, more=number >= _COUNTED) if number else None
+        return CorpusFacts(number, size, len(classes), spaces, written, number >= _COUNTED) if number else None
     return None

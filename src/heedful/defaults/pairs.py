@@ -8,9 +8,9 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.config.task_rules import Tables
 from heedful.data.corpora.pairs import read_pairs
 from heedful.defaults.facts import Row
-from heedful.defaults.rules import Case, Rule, TaskDefaults
+from heedful.defaults.rules import Case, Rule, TaskDefaults, shape_is_open
 
-_SHAPE: Final = ("preset", "width", "heads", "layers", "inner")
+_CLOSED: Final = 200  # different words: translations with fewer are sequences of symbols, such as phonemes
 _UPDATES: Final = 8  # in an epoch, about
 _LEARNED: Final = 5_000_000  # tokens that a translator of few pairs reads, within these epochs
 _LEAST_EPOCHS, _MOST_EPOCHS = 100, 250
@@ -28,7 +28,22 @@ class PairCase(Case):
     @property
     def shapeless(self) -> bool:
         """Whether the recipe leaves its shape open."""
-        return self.transformer and not any(self.sets(f"model.{key}") for key in _SHAPE)
+        return self.transformer and shape_is_open(self, "model")
+
+    @property
+    def reads_letters(self) -> bool:
+        """Whether sources are read letter by letter: single words, or few short texts without spaces."""
+        return self.little and not self.facts.spaced and not self.sets("tokenizer")
+
+    @property
+    def symbols(self) -> bool:
+        """Whether letters become a sequence of symbols, such as phonemes, of which there are few."""
+        return self.reads_letters and self.facts.classes <= _CLOSED
+
+    @property
+    def letters(self) -> int:
+        """Characters of a token, about."""
+        return 1 if self.reads_letters else super().letters
 
     @property
     def small(self) -> bool:
@@ -42,7 +57,14 @@ class PairCase(Case):
 
 
 def _trains_pieces(case: PairCase) -> bool:
-    return case.little and case.recipe.tokenizer.kind in ("byte_bpe", "bpe", "unigram")
+    pieces = case.recipe.tokenizer.kind in ("byte_bpe", "bpe", "unigram")
+    return case.little and pieces and "tokenizer" not in case.decided
+
+
+def _letters(case: PairCase) -> dict[str, Any]:
+    """Return letters for the source; for the target symbols, if there are few, or pieces."""
+    target: dict[str, Any] = {"kind": "word"} if case.symbols else {"kind": "byte_bpe", "size": _vocabulary(case)}
+    return {"kind": "char", "target": target}
 
 
 def _vocabulary(case: PairCase) -> int:
@@ -68,13 +90,13 @@ def _schedule(case: PairCase) -> dict[str, Any]:
 
 def _scores_outputs(case: PairCase) -> bool:
     """Whether translations can choose the best model: with few pairs, the loss rises while they still improve."""
-    return case.little and bool(case.recipe.data.valid)
+    return case.little and case.validated
 
 
 def _rows(recipe: Tables) -> Iterator[Row]:
     for corpus in recipe.data.train:
-        for source, _ in read_pairs(corpus, recipe.data.folder):
-            yield Row.of_text(source)
+        for source, target in read_pairs(corpus, recipe.data.folder):
+            yield Row.of_text(source, target.split())
 
 
 PAIRS: Final = TaskDefaults(
@@ -83,6 +105,7 @@ PAIRS: Final = TaskDefaults(
     rows=_rows,
     case=PairCase,
     rules=(
+        Rule("tokenizer", lambda case: case.reads_letters, _letters),
         Rule("tokenizer.size", _trains_pieces, _vocabulary),
         Rule("model.width", lambda case: case.shapeless, lambda case: 128),
         Rule("model.heads", lambda case: case.small, lambda case: 4),
@@ -95,7 +118,7 @@ PAIRS: Final = TaskDefaults(
         Rule("train.optimizer", lambda case: case.little, _optimizer),
         Rule("train.clip_norm", lambda case: case.little, lambda case: 1.0),
         Rule("train.schedule", lambda case: case.little, _schedule),
-        Rule("train.validation.metric", _scores_outputs, lambda case: "chrf"),
+        Rule("train.validation.metric", _scores_outputs, lambda case: "per" if case.symbols else "chrf"),
         Rule("train.validation.max_sentences", lambda case: case.outputs_scored, lambda case: 300),
     ),
 )

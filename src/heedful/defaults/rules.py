@@ -14,6 +14,7 @@ from heedful.config.task_rules import Tables
 from heedful.defaults.facts import LITTLE, CorpusFacts, Row
 
 PAPER: Final = 4000  # warm-up updates of the default schedule
+_SHAPE: Final = ("preset", "width", "heads", "layers", "inner")
 
 
 @dataclass
@@ -51,6 +52,11 @@ class Case:
         return self.facts.rows < LITTLE and not self.facts.more
 
     @property
+    def validated(self) -> bool:
+        """Whether there is validation data, on which a metric can choose the best model."""
+        return bool(self.recipe.data.valid)
+
+    @property
     def letters(self) -> int:
         """Characters of a token, about."""
         return 4
@@ -63,9 +69,7 @@ class Case:
 
     def updates(self, epochs: float) -> int:
         """Return the updates of some epochs, to two digits."""
-        count = max(1, round(epochs * self.tokens / self.value("data.batch_tokens")))
-        digits = max(0, len(str(count)) - 2)
-        return int(round(count, -digits))
+        return rounded(epochs * self.tokens / self.value("data.batch_tokens"))
 
     @property
     def steps(self) -> int:
@@ -82,6 +86,15 @@ class Case:
     def warmup(self) -> int:
         """Warm-up updates: a tenth of the run."""
         return min(PAPER, max(1, self.steps // 10))
+
+    def grown(self, updates: int, batch: int, tokens: int, power: float) -> int:
+        """Return the updates of a run that reads more tokens the larger its corpus is: (corpus / tokens)^power times.
+
+        `updates` of `batch` tokens were measured to be enough with a corpus of `tokens`. A smaller corpus gets as many:
+        it is read more often, and validation keeps the best model.
+        """
+        read = updates * batch * max(1.0, self.tokens / tokens) ** power
+        return rounded(read / self.value("data.batch_tokens"))
 
     def batch(self, updates: int) -> int:
         """Return the tokens of a batch, of which an epoch has about `updates`; the longest text fits into it."""
@@ -109,6 +122,17 @@ class TaskDefaults(Generic[AnyCase]):
     rows: Callable[[Tables], Iterable[Row]]  # of the training corpora
     case: type[AnyCase]
     rules: Sequence[Rule[AnyCase]]
+
+
+def shape_is_open(case: Case, table: str) -> bool:
+    """Whether a recipe sets none of the keys that define the shape of a Transformer in a table."""
+    return not any(case.sets(f"{table}.{key}") for key in _SHAPE)
+
+
+def rounded(value: float) -> int:
+    """Return a number of at least 1 to two digits."""
+    whole = max(1, round(value))
+    return int(round(whole, -max(0, len(str(whole)) - 2)))
 
 
 def power_of_two(value: float, least: int, most: int) -> int:

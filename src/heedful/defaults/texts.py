@@ -9,7 +9,6 @@ from heedful.data.corpora.texts import read_texts
 from heedful.defaults.facts import Row
 from heedful.defaults.rules import Case, Rule, TaskDefaults, power_of_two
 
-_LONGEST_WORDS: Final = 12  # characters per space: with more, texts are single words, or written without spaces
 _NETWORK: Final = ("encoder", "pool", "join", "pooler", "head_hidden")  # keys that describe a network of one's own
 
 
@@ -62,19 +61,14 @@ class TextCase(Case):
         return self.stack and self.encoder == "transformer"
 
     @property
-    def spaced(self) -> bool:
-        """Whether texts have spaces between words, so that a word is the same piece wherever it stands."""
-        return self.facts.spaces * _LONGEST_WORDS >= self.facts.size
-
-    @property
     def whole_words(self) -> bool:
         """Whether tokens are whole words, which have no merges that BPE-dropout could leave out."""
-        return (self.bag or self.compared) and self.spaced and not self.recipe.train.bpe_dropout
+        return (self.bag or self.compared) and self.facts.spaced and not self.recipe.train.bpe_dropout
 
     @property
     def reads_letters(self) -> bool:
         """Whether the tokens of a bag are single characters: those of texts without spaces between words."""
-        cut_in_pieces = self.spaced or self.recipe.train.bpe_dropout or self.sets("tokenizer")
+        cut_in_pieces = self.facts.spaced or self.recipe.train.bpe_dropout or self.sets("tokenizer")
         return self.bag and not cut_in_pieces
 
     @property
@@ -131,7 +125,7 @@ TEXTS: Final = TaskDefaults(
         Rule("data.lowercase", lambda case: case.little, lambda case: True),
         Rule("tokenizer", lambda case: case.whole_words, lambda case: {"kind": "wordpiece", "size": 30000}),
         Rule("tokenizer", lambda case: case.reads_letters, lambda case: {"kind": "char"}),
-        Rule("tokenizer.size", _in_pieces, lambda case: 16000 if case.spaced else 2000),
+        Rule("tokenizer.size", _in_pieces, lambda case: 16000 if case.facts.spaced else 2000),
         Rule("data.batch_tokens", lambda case: case.little, lambda case: case.batch(updates=100)),
         Rule("train.steps", lambda case: case.bag and case.open_ended, lambda case: max(20, case.updates(2))),
         Rule("train.steps", lambda case: case.network and case.open_ended, lambda case: case.updates(20)),

@@ -76,7 +76,9 @@ class CaptionerModel(OnPart):
         examples=[{"family": "convolutional", "width": 128, "positions": "sinusoidal"}],
     )
     """Family and shape of the encoder of images."""
-    decoder: Half = Field(examples=[{"family": "recurrent", "wiring": "luong", "width": 256}])
+    decoder: Half = Field(
+        default=TransformerModel(), examples=[{"family": "recurrent", "wiring": "luong", "width": 256}]
+    )
     """Model table of the decoder."""
     tie: Literal["decoder", "none"] = "none"
     """Shared matrices: the decoder's embedding and the output layer, or none."""
