@@ -24,20 +24,18 @@ from heedful.defaults.trees import TREES
 
 BY_TASK: Final[Mapping[str, TaskDefaults[Any]]] = {
     "answer": QUESTIONS,
-    "answer_images": IMAGES,
-    "caption": IMAGES,
     "classify": TEXTS,
-    "classify_images": IMAGES,
     "fill": RUNNING_TEXT,
     "generate": RUNNING_TEXT,
     "parse": TREES,
     "regress": TEXTS,
-    "regress_images": IMAGES,
     "tag": TAGGED,
     "translate": PAIRS,
-}
+}  # all tasks that read images have the rules of IMAGES
 ALL_KEYS: Final = tuple(
-    dict.fromkeys(rule.key for rules in (*(task.rules for task in BY_TASK.values()), EVERY_RUN) for rule in rules)
+    dict.fromkeys(
+        rule.key for rules in (*(task.rules for task in (*BY_TASK.values(), IMAGES)), EVERY_RUN) for rule in rules
+    )
 )
 _UNKNOWN: Final = CorpusFacts(LITTLE, 0, more=True)
 
@@ -100,7 +98,8 @@ def describe_defaults(recipe: Recipe) -> str | None:
 
 def _task_defaults(recipe: Recipe) -> TaskDefaults[Any] | None:
     """Return the defaults of the recipe's task, if there are any for its model."""
-    task = BY_TASK.get(recipe.rules.name)
+    reads_images = any("image" in form.needed for form in recipe.rules.roles)
+    task = IMAGES if reads_images else BY_TASK.get(recipe.rules.name)
     return task if task is not None and isinstance(recipe.model, task.models) else None
 
 

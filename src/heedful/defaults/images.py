@@ -163,11 +163,7 @@ IMAGES: Final = TaskDefaults(
         Rule("train.label_smoothing", lambda case: case.chooses, lambda case: 0.1),
         Rule("train.augmentation.shift", lambda case: case.classes, lambda case: 1),
         Rule("train.augmentation.shift", lambda case: case.worded, lambda case: 2),
-        Rule(
-            "train.validation.metric",
-            lambda case: case.chooses,
-            lambda case: "accuracy",
-        ),
+        Rule("train.validation.metric", lambda case: case.chooses and case.validated, lambda case: "accuracy"),
         Rule("train.validation.metric", lambda case: case.writes and case.validated, lambda case: "bleu"),
         Rule("train.validation.max_sentences", lambda case: case.writes and case.validated, lambda case: 200),
     ),

@@ -40,7 +40,7 @@ def _tokenizer(case: QuestionCase) -> dict[str, Any]:
 
 
 def _batch(case: QuestionCase) -> int:
-    return max(int(case.value("data.max_length")) + 1, power_of_two(case.tokens / 10, 1024, 8192))
+    return max(int(case.value("data.max_length")) + 1, power_of_two(case.tokens / 40, 1024, 4096))
 
 
 def _rows(recipe: Tables) -> Iterator[Row]:
