@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from heedful.tasks.evaluate import evaluate
     from heedful.tasks.fill.model import Candidate, Filled, MaskFiller
     from heedful.tasks.generate.continuing import GenerationStream
-    from heedful.tasks.generate.generation import Generation
+    from heedful.tasks.generate.generation import GeneratedText, Generation
     from heedful.tasks.generate.model import TextGenerator
     from heedful.tasks.generate.predicted_text import TextScore
     from heedful.tasks.loading import load
@@ -71,6 +71,7 @@ __all__ = [
     "Comparison",
     "Explanation",
     "Filled",
+    "GeneratedText",
     "Generation",
     "GenerationStream",
     "HeedfulError",
@@ -130,6 +131,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "Comparison": "heedful.lab.compare",
     "Explanation": "heedful.explain.explanation",
     "Filled": "heedful.tasks.fill.model",
+    "GeneratedText": "heedful.tasks.generate.generation",
     "Generation": "heedful.tasks.generate.generation",
     "GenerationStream": "heedful.tasks.generate.continuing",
     "Leaf": "heedful.base.trees",

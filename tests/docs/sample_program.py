@@ -85,8 +85,8 @@ def use(folder: Path) -> None:
     assert_type(filler.fill(["[MASK]"])[0].masks[0][0], heedful.Candidate)
 
     generator = heedful.TextGenerator.load(folder)
-    assert_type(generator.generate("a", max_tokens=9, temperature=0.7, stop=["\n"]), str)
-    assert_type(generator.generate(["a"], beam=4), list[str])
+    assert_type(generator.generate("a", max_tokens=9, temperature=0.7, stop=["\n"]), heedful.GeneratedText)
+    assert_type(generator.generate(["a"], beam=4), list[heedful.GeneratedText])
     assert_type(generator.generate("a", stream=True), heedful.GenerationStream)
     assert_type(generator.generate("a", stream=True).generation, heedful.Generation)
     assert_type(generator.generate_detailed("a", samples=3, seed=1), list[heedful.Generation])

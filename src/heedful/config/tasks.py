@@ -1,6 +1,6 @@
 """The rules of all tasks by name, as the table of tasks hands them down: they live with their tasks."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from typing import Final
 
@@ -54,6 +54,16 @@ def find_rules(task: str | None, family: str, given: TaskRules | None) -> TaskRu
 def from_outside(rules: TaskRules) -> TaskRules | None:
     """Return the rules if they are those of a task outside the table; None otherwise."""
     return None if TASKS.get(rules.name) is rules else rules
+
+
+def choose_metrics(names: Sequence[str], rules: TaskRules, model: str) -> tuple[str, ...]:
+    """Return which scores to show of a task whose evaluation computes all of them; refuse names that it has not."""
+    for name in names:
+        if name not in rules.scores:
+            raise UserError(
+                f"`{name}` is not a metric of {model}, a model that {rules.does}: use one of {', '.join(rules.scores)}."
+            )
+    return tuple(names)
 
 
 def refuse_evaluation_option(name: str, shown: str, rules: TaskRules, model: str) -> None:

@@ -7,7 +7,7 @@ from heedful.base.arguments import check_path
 from heedful.base.errors import UserError
 from heedful.base.options import Option, show_options
 from heedful.config.decode import SearchOptions
-from heedful.config.tasks import refuse_evaluation_option
+from heedful.config.tasks import choose_metrics, refuse_evaluation_option
 from heedful.data.corpora.files import check_files
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.tasks.answer.answer import MAX_ANSWER
@@ -70,7 +70,7 @@ def evaluate(
     Without data, score it on the corpora of its recipe, and return the scores of each by name, or by number for one
     without a name: those of `data.test`, or of `data.valid` with `split="valid"`. `device` and `precision` are those of
     `heedful.load`. `metrics` are functions of your own by name, which score what the model predicts against the
-    references: see `heedful.Metric`; for translators also a list of names, such as `["per", "wer"]`. An option that
+    references: see `heedful.Metric`; or a list of names of the task's metrics, such as `["per", "wer"]`. An option that
     does not apply to the task of the model is refused.
     """
     if split not in ("valid", "test"):
@@ -82,13 +82,15 @@ def evaluate(
     names = metrics_by_name(metrics)
     own = {} if names else check_metrics(metrics, recipe.rules)
     named = "The model" if isinstance(model, LoadedModel) else str(model)
-    if names is not None:
-        refuse_evaluation_option("metric", "`metrics` as a list of names", recipe.rules, named)
+    chosen: tuple[str, ...] = ()
+    if names is not None and "metric" not in recipe.rules.evaluation_options:
+        chosen, names = choose_metrics(names, recipe.rules, named), None
     for option in options:
         refuse_evaluation_option(option, f"`{option}`", recipe.rules, named)
     if data is not None:
         by_name: dict[str, Any] = {} if names is None else {"metrics": names}
-        return loaded.evaluate(data, **by_name, **options).with_metrics(own)
+        found: Evaluation = loaded.evaluate(data, **by_name, **options).with_metrics(own)
+        return found.choose(chosen)
     corpora, folder = getattr(recipe.data, split), recipe.data.folder
     if not corpora:
         raise UserError(f"{named}: its recipe has no `data.{split}`: give `data`.")
@@ -97,6 +99,6 @@ def evaluate(
     asked: dict[str, Any] = {**options} if names is None else {**options, "metric": names}
     doing = find_task(recipe, task)
     return {
-        corpus.name or str(number): doing.evaluate(loaded, corpus, folder, asked).with_metrics(own)
+        corpus.name or str(number): doing.evaluate(loaded, corpus, folder, asked).with_metrics(own).choose(chosen)
         for number, corpus in enumerate(corpora, start=1)
     }

@@ -165,11 +165,11 @@ def test_on_a_terminal_lines_are_continued_one_by_one(
         (["-p", "a", "--min-p", "nan"], "--min-p is nan, but must be a number."),
         (
             ["-p", "a", "--temperature", "-1"],
-            "--temperature is -1.0, but must be 0, which is greedy search, or more.",
+            "--temperature is -1.0, but must be 0 (greedy search) or more.",
         ),
         (
             ["-p", "a", "--repetition-penalty", "inf"],
-            "--repetition-penalty is inf, but must be 1, which is none, or more.",
+            "--repetition-penalty is inf, but must be 1 (no penalty) or more.",
         ),
         (["-p", "a", "--beam", "10001"], "--beam is 10,001, but must be at most 10,000."),
         (["-p", "a", "--stop", "Q"], "--stop 'Q' cannot occur, as 'Q' is not in the vocabulary: ..."),

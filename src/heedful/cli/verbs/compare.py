@@ -44,10 +44,10 @@ def command(
     metric: Annotated[
         list[str] | None,
         option(
-            "Translators and captioners: bleu, chrf, ter, exact_match, edit_distance, per, wer; language models: "
-            "bits_per_byte, word_perplexity; parsers: f1, exact_match, precision, recall; taggers and classifiers: "
-            "accuracy, f1; regressors: spearman, pearson, mae; readers: exact_match, f1; repeatable, the first "
-            "decides.",
+            "Names of metrics: of translators and captioners bleu, chrf, ter, exact_match, edit_distance, per, wer; of "
+            "language models bits_per_byte, word_perplexity; of parsers f1, exact_match, precision, recall; of taggers "
+            "and classifiers accuracy, f1; of regressors spearman, pearson, mae; of readers exact_match, f1; "
+            "repeatable, the first decides.",
             metavar="NAME",
         ),
     ] = None,

@@ -57,8 +57,8 @@ def command(
     metric: Annotated[
         list[str] | None,
         option(
-            "Translators and captioners: bleu, chrf, ter, exact_match, edit_distance, per, wer (default: those of "
-            "the recipe); repeatable.",
+            "Names of metrics: those to show, by default all that the task has; of translators and captioners bleu, "
+            "chrf, ter, exact_match, edit_distance, per, wer, by default those of the recipe; repeatable.",
             metavar="NAME",
         ),
     ] = None,
@@ -99,7 +99,7 @@ def command(
         raise UserError("--with makes one ensemble, but several models are given: name one, and the others by --with.")
     check_output(output)
     given = _given_files(source, target, split, to)
-    from heedful.config.tasks import refuse_evaluation_option
+    from heedful.config.tasks import choose_metrics, refuse_evaluation_option
     from heedful.lab.test_sets import averaged_tests, common_rules, describe
     from heedful.metrics.recorded_results import record as record_result
     from heedful.metrics.recorded_results import result_file
@@ -107,12 +107,17 @@ def command(
 
     if record:
         result_file(record)
-    flags = {"raw": raw or None, "unconstrained": unconstrained or None, "metric": metric or None}
+    flags = {"raw": raw or None, "unconstrained": unconstrained or None}
     of_tasks = {**flags, "stride": stride, "threshold": threshold, "max_answer": max_answer}
     options: dict[str, object] = {**decoding, **words.options()}
     options |= {name: value for name, value in of_tasks.items() if value is not None}
     described = describe(models)
     rules = common_rules(described, "their scores cannot be averaged")
+    chosen: tuple[str, ...] = ()
+    if metric and "metric" in rules.evaluation_options:
+        options["metric"] = metric
+    elif metric:  # its evaluation computes all of them
+        chosen = choose_metrics(metric, rules, models[0])
     for name, value in {**options, "to": to, "with": others or None}.items():
         if value is not None:
             refuse_evaluation_option(name, flag(name), rules, models[0])
@@ -131,7 +136,7 @@ def command(
             CorpusResult(
                 corpus.name or str(number),
                 number == 1 and not corpus.name,
-                task_named(rules.name).evaluate(model, corpus, folder, options, progress_bar),
+                task_named(rules.name).evaluate(model, corpus, folder, options, progress_bar).choose(chosen),
             )
             for number, corpus in enumerate(corpora, start=1)
         ]

@@ -1,8 +1,9 @@
 """What a language model made of a prompt, and the options of a call that generates."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal, TypedDict
+from functools import cached_property
+from typing import Annotated, Final, Literal, Self, TypedDict
 
 from heedful.base.arguments import check_text, check_texts
 from heedful.base.errors import UserError, option
@@ -25,11 +26,29 @@ class Generation:
     ]  # log probability that the model gives to each token, before any sampling option
     ended: Ended  # why it ended: the model ended the text, a stop string occurred, or it has the maximum length
     slid: bool = False  # whether the window slid, so that the model no longer saw the start of the text
+    prompt: str = ""  # the text that is continued
 
     @property
     def log_probability(self) -> float:
         """Log probability of all tokens."""
         return sum(self.log_probabilities)
+
+
+class GeneratedText(str):
+    """What follows a prompt, as a text; `details` has the prompt, the tokens and why the text ended."""
+
+    def __new__(cls, text: str, finish: Callable[[], Generation]) -> Self:
+        """Return a text, and how to find what is known of it."""
+        made = super().__new__(cls, text)
+        made._finish = finish
+        return made
+
+    _finish: Callable[[], Generation]
+
+    @cached_property
+    def details(self) -> Generation:
+        """All that `heedful generate --json` writes; log probabilities are computed when it is first asked for."""
+        return self._finish()
 
 
 def _of_sampling(name: str) -> Option:
@@ -53,7 +72,7 @@ class GenerateOptions(TypedDict, total=False):
             "Below 1 favours likely tokens, above 1 unlikely ones; 0 is greedy search.",
             0.8,
             least=0,
-            must_be="0, which is greedy search, or more",
+            must_be="0 (greedy search) or more",
         ),
     ]
     top_k: Annotated[int | None, _of_sampling("top_k")]
@@ -65,7 +84,7 @@ class GenerateOptions(TypedDict, total=False):
             "Makes tokens that occurred before less likely; 1.2 is usual, 1 is none.",
             1.0,
             least=1,
-            must_be="1, which is none, or more",
+            must_be="1 (no penalty) or more",
         ),
     ]
     stop: Annotated[str | Sequence[str] | None, Option("Strings before which a text ends.", reader=_check_stop)]

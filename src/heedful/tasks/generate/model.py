@@ -1,7 +1,7 @@
 """A trained language model: it continues texts, and scores how probable they are."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Literal, Unpack, overload
 
 from heedful.base.arguments import check_text, check_texts
@@ -34,6 +34,7 @@ from heedful.tasks.generate.continuing import (
     whole_text,
 )
 from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_language
+from heedful.tasks.generate.generation import GeneratedText as GeneratedText
 from heedful.tasks.generate.generation import GenerateOptions
 from heedful.tasks.generate.generation import Generation as Generation
 from heedful.tasks.generate.predicted_text import TextScore, check_stride, score_tokens
@@ -60,7 +61,7 @@ class TextGenerator(Embeds[LanguageModel]):
     @overload
     def generate(  # type: ignore[overload-overlap]
         self, prompt: str, *, stream: Literal[False] = False, **options: Unpack[GenerateOptions]
-    ) -> str: ...
+    ) -> GeneratedText: ...
     @overload
     def generate(
         self, prompt: str, *, stream: Literal[True], **options: Unpack[GenerateOptions]
@@ -68,13 +69,14 @@ class TextGenerator(Embeds[LanguageModel]):
     @overload
     def generate(
         self, prompt: Iterable[str], *, stream: Literal[False] = False, **options: Unpack[GenerateOptions]
-    ) -> list[str]: ...
+    ) -> list[GeneratedText]: ...
     @show_options(GenerateOptions)
     def generate(
         self, prompt: str | Iterable[str], *, stream: bool = False, **options: Unpack[GenerateOptions]
-    ) -> str | list[str] | GenerationStream:
+    ) -> GeneratedText | list[GeneratedText] | GenerationStream:
         """Continue a text, or each of several texts, and return what follows it.
 
+        It is a `str` whose `details` are those of `generate_detailed`: prompt, tokens, log probabilities, why it ended.
         With `stream`, return an iterator over the parts of one text, each as soon as it is generated. What is sampled
         for a prompt depends on the prompt, the options and the seed, not on other prompts.
         """
@@ -84,9 +86,12 @@ class TextGenerator(Embeds[LanguageModel]):
             if not isinstance(prompt, str):
                 raise UserError("`stream` takes one prompt, but `prompt` is not a text: give each by itself.")
             return self.generate_stream(prompt, **options)
-        prompts = [prompt] if isinstance(prompt, str) else prompt
+        prompts = [prompt] if isinstance(prompt, str) else check_texts(prompt, "prompt", 1)
         texts = self._grow(prompts, self._request(options), "prompt", 1)[1]
-        found = [whole_text(text, self.vocabularies["text"]) for text in texts]
+        found = [
+            GeneratedText(whole_text(text, self.vocabularies["text"]), partial(self._details, text, prompts))
+            for text in texts
+        ]
         return found[0] if isinstance(prompt, str) else found
 
     @overload
@@ -111,10 +116,10 @@ class TextGenerator(Embeds[LanguageModel]):
         name of the prompts in messages, and `first` the number of the first one; `progress` is called with the number
         of texts finished since the last call.
         """
-        prompts = [prompt] if isinstance(prompt, str) else prompt
+        prompts = [prompt] if isinstance(prompt, str) else check_texts(prompt, name, first)
         count, texts = self._grow(prompts, self._request(options), name, first, progress)
         found: list[list[Generation]] = [[] for _ in range(count)]
-        for text, generation in zip(texts, self._finish(texts), strict=True):
+        for text, generation in zip(texts, self._finish(texts, prompts), strict=True):
             found[text.number].append(generation)
         return found[0] if isinstance(prompt, str) else found
 
@@ -132,7 +137,7 @@ class TextGenerator(Embeds[LanguageModel]):
             raise UserError("A stream is one text: `samples` is for `generate_detailed`.")
         encoded = self._encode([check_text(prompt, f"{name}, line {first:,}")], request, name, first)
         (text,) = self._continuing(request).begin(encoded)
-        return GenerationStream(self._parts(text, request), lambda ended: self._finish([ended])[0])
+        return GenerationStream(self._parts(text, request), lambda ended: self._details(ended, [prompt]))
 
     def score(self, texts: Iterable[str], *, stride: int | None = None) -> list[TextScore]:
         """Score how probable texts are: the log probability of each of their tokens, given the tokens before it.
@@ -274,8 +279,12 @@ class TextGenerator(Embeds[LanguageModel]):
 
     # --- results ------------------------------------------------------------------------------------------------------
 
-    def _finish(self, texts: Sequence[GrowingText]) -> list[Generation]:
-        """Return what is known of texts that have ended."""
+    def _details(self, text: GrowingText, prompts: Sequence[str]) -> Generation:
+        with evaluation_mode(self.network):
+            return self._finish([text], prompts)[0]
+
+    def _finish(self, texts: Sequence[GrowingText], prompts: Sequence[str]) -> list[Generation]:
+        """Return what is known of texts that have ended, each with its prompt."""
         tokenizer, spans = self.vocabularies["text"], [span for text in texts for span in text.spans if span.found]
         sequences = [(*span.context, *span.found) for span in spans]
         longest = max(map(len, sequences), default=1)
@@ -289,6 +298,7 @@ class TextGenerator(Embeds[LanguageModel]):
                 tuple(value for span in text.spans if span.found for value in next(log_p)),
                 text.ended or "length",
                 text.slid,
+                prompts[text.number],
             )
             for text in texts
         ]

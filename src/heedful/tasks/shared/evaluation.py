@@ -5,7 +5,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
-from heedful.base.errors import UserError, counted
+from heedful.base.errors import UserError, counted, suggestion
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.metrics.rows import Rows
 from heedful.metrics.scores import ItemScores, Score, finite_scores, item_scores_of, scores_of
@@ -17,6 +17,7 @@ class Evaluation(ABC):
 
     # Scores by metrics of the caller's program:
     own: Mapping[str, float] = field(default_factory=dict, kw_only=True)
+    chosen: tuple[str, ...] = field(default=(), kw_only=True)  # names of the task's scores to show; none: all
 
     @abstractmethod
     def task_scores(self) -> Sequence[Score]:
@@ -48,14 +49,41 @@ class Evaluation(ABC):
             return self
         return replace(self, own={**self.own, **score_outputs(metrics, *self.outputs_and_references())})
 
+    def choose(self, names: Sequence[str]) -> Self:
+        """Return the evaluation with these of the task's scores alone, in this order; none stand for all."""
+        known = [score.name for score in self.task_scores()] if names else []
+        for name in names:
+            if name not in known:  # a metric of the task, such as that of several labels
+                raise UserError(f"`{name}` does not apply to this model: use one of {', '.join(known)}.")
+        return replace(self, chosen=tuple(names))
+
     def scores(self) -> list[Score]:
         """Return the scores to show, to record and to average over models."""
-        return [*self.task_scores(), *(Score(name, name, value) for name, value in self.own.items())]
+        return [*self._chosen_scores(), *(Score(name, name, value) for name, value in self.own.items())]
+
+    def score(self, name: str) -> float:
+        """Return a score by its name, as in `--json` and `train.validation.metric`: `found.score("accuracy")`.
+
+        Shares, such as accuracy, are between 0 and 1; BLEU, chrF, TER, PER and WER are in percent.
+        """
+        values = self._values()
+        if name not in values:
+            raise UserError(f"`{name}` is not a score of this evaluation.{suggestion(str(name), [*values])}")
+        return values[name]
+
+    def _values(self) -> dict[str, float]:
+        return {score.name: score.value for score in (*self.task_scores(), *self.scores())}
+
+    def _chosen_scores(self) -> Sequence[Score]:
+        of_task = self.task_scores()
+        if not self.chosen:
+            return of_task
+        return [score for name in dict.fromkeys(self.chosen) for score in of_task if score.name == name]
 
     def to_json(self) -> dict[str, object]:
         """Return everything as JSON values."""
         own = {"metrics": dict(self.own)} if self.own else {}
-        return {**finite_scores(self.task_scores()), **own, **self.facts()}
+        return {**finite_scores(self._chosen_scores()), **own, **self.facts()}
 
 
 class Item(NamedTuple):

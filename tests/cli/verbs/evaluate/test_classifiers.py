@@ -230,8 +230,22 @@ def test_several_references_are_for_translators(films: Path, tmp_path: Path, cap
     assert refused(capsys, films, *files) == (
         f"--target is given several times, but {films} is a model that classifies: name one."
     )
+
+
+def test_metrics_are_chosen_by_name(films: Path, capsys: Capture) -> None:
+    assert evaluate(films, "--split", "valid", "--metric", "loss", "--metric", "accuracy") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["loss", "accuracy", lines[2].split()[0]]
+    assert not any(line.startswith("macro") for line in lines)
+    assert evaluate(films, "--split", "valid", "--metric", "accuracy", "--json") == 0
+    (found,) = json.loads(capsys.readouterr().out)["corpora"]
+    assert "accuracy" in found
+    assert "loss" not in found
     assert refused(capsys, films, "--metric", "per") == (
-        f"--metric is for translators, which {films} is not: leave it out."
+        f"`per` is not a metric of {films}, a model that classifies: use one of accuracy, f1, micro_f1, loss."
+    )
+    assert refused(capsys, films, "--split", "valid", "--metric", "micro_f1") == (
+        "`micro_f1` does not apply to this model: use one of accuracy, f1, loss."
     )
 
 

@@ -194,6 +194,16 @@ def test_the_parts_of_a_stream_are_the_text(model: Any, options: dict[str, Any])
     assert stream.slid == detailed.slid
 
 
+def test_a_generated_text_is_a_str_with_all_that_the_command_writes() -> None:
+    text, other = chars().generate(["the cat", "a dog"], max_tokens=5, seed=1)
+    assert isinstance(text, str)
+    assert text == text.details.text
+    ((expected,), (second,)) = chars().generate_detailed(["the cat", "a dog"], max_tokens=5, seed=1)
+    assert (text.details.tokens, text.details.ended) == (expected.tokens, expected.ended)
+    assert (text.details.prompt, other.details.prompt, second.prompt) == ("the cat", "a dog", "a dog")
+    assert chars().generate_stream("the cat", max_tokens=2).generation.prompt == "the cat"
+
+
 def test_a_stream_shows_a_text_before_it_is_over() -> None:
     stream = chars().generate("the cat", stream=True, max_tokens=20, temperature=0)
     first = next(stream)
@@ -250,11 +260,11 @@ def test_a_stop_string_that_cannot_occur_is_refused(model: Any, stop: str, missi
     ("options", "message"),
     [
         ({"max_tokens": 0}, "`max_tokens` is 0, but must be at least 1."),
-        ({"temperature": -1}, "`temperature` is -1.0, but must be 0, which is greedy search, or more."),
+        ({"temperature": -1}, "`temperature` is -1.0, but must be 0 (greedy search) or more."),
         ({"seed": -1}, "`seed` is -1, but must be 0 or more, and less than 2^64."),
         ({"seed": 2**64, "temperature": 0}, f"`seed` is {2**64:,}, but must be 0 or more, and less than 2^64."),
         ({"min_p": 1.5}, "`min_p` is 1.5, but must be from 0, which is all tokens, to 1."),
-        ({"repetition_penalty": 0.5}, "`repetition_penalty` is 0.5, but must be 1, which is none, or more."),
+        ({"repetition_penalty": 0.5}, "`repetition_penalty` is 0.5, but must be 1 (no penalty) or more."),
         ({"stop": ""}, "`stop` has an empty string, before which every text would end at once: leave it out."),
         ({"beam": 3, "temperature": 1}, "`temperature` applies to sampling, but a beam of 3 searches for the most "
          "likely text: leave out one of the two."),

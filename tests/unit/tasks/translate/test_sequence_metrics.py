@@ -120,8 +120,23 @@ def test_an_empty_list_of_variants_is_refused(reversing: Translator) -> None:
         reversing.evaluate([("ant", "ant"), ("bee", [])])
 
 
-def test_names_are_for_translators(tmp_path: Path) -> None:
+def test_every_metric_of_texts_has_a_score_by_its_name(reversing: Translator) -> None:
+    found = reversing.evaluate(ROWS)
+    assert found.score("bleu") == found.bleu.score
+    assert found.score("exact_match") == found.exact_match
+    assert found.score("perplexity") == found.perplexity
+    assert found.score("ter") == found.signed("ter").score
+    with refuses("`bluu` is not a score of this evaluation. Did you mean..."):
+        found.score("bluu")
+
+
+def test_names_choose_among_the_scores_of_other_tasks(tmp_path: Path) -> None:
     write_tsv(tmp_path / "films.tsv", film_texts(4))
     model = written(fresh_classifier(classifier_recipe(tmp_path)), tmp_path / "model")
-    with refuses("...`metrics` as a list of names is for translators, which ... is not: leave it..."):
+    with refuses("`per` is not a metric of ..., a model that classifies: use..."):
         heedful.evaluate(model, [("a film", "pos")], metrics=["per"])
+    found = heedful.evaluate(model, [("a film", "pos")], metrics=["f1"])
+    assert [score.name for score in found.scores()] == ["f1"]
+    assert found.scores()[0].value == found.score("f1")
+    assert found.score("accuracy") in (0, 1)
+    assert set(found.to_json()) & {"accuracy", "f1", "loss"} == {"f1"}

@@ -83,6 +83,12 @@ class TextEvaluation(Evaluation):
         named, exact = [TEXT_METRICS[name] for name in self._named()], TEXT_METRICS["exact_match"]
         return scores_of([exact, *named, PERPLEXITY] if self.exact_first else [*named, exact, PERPLEXITY], self)
 
+    def score(self, name: str) -> float:
+        """Return a score by its name; metrics of texts are computed even where they were not asked for."""
+        if name in TEXT_METRICS:
+            return TEXT_METRICS[name].value(self) or 0.0
+        return super().score(name)
+
     def validation_scores(self) -> dict[str, float]:
         """Return the scores that were asked for by name, as a validation reports them."""
         names = ["exact_match", *self._named()] if self.exact_first else self.shown
