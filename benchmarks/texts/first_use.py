@@ -91,18 +91,17 @@ class Cell(cells.Cell):
         evaluated = heedful.evaluate(run.model, split="valid", metrics=metrics)
         (found,) = evaluated.values()
         scores = {score.name: float(score.value) for score in found.scores()}
-        metric = part.line or part.metric
-        line = [entry[f"baseline_{metric}"] for entry in run.validations if f"baseline_{metric}" in entry]
+        named = [key for entry in run.validations for key in entry if key.startswith("baseline_")]
+        metric = named[0].removeprefix("baseline_") if named else ""
         own = [entry[metric] for entry in run.validations if metric in entry]
-        best = (min if part.lower else max)(own, default=None)
+        lower = run.recipe.rules.metrics.get(metric) == "lower"
         known = {
             "score": scores[part.metric],
             "scores": scores,
-            "validated": best,
-            "line": line[-1] if line else None,
-            "followed": [] if run.recipe.followed is None else list(run.recipe.followed.keys),
+            "line": {"metric": metric, "lower": lower, "value": run.validations[-1][named[0]]} if named else None,
+            "validated": (min if lower else max)(own, default=None),
+            "steps_planned": run.recipe.train.steps,
             **describe_training(self.folder / "run"),
-            "validations": run.validations,
             "machine": machine(),
         }
         if not self.options.keep:
@@ -110,9 +109,9 @@ class Cell(cells.Cell):
         return known
 
 
-def better(part: Part, one: float, other: float) -> float:
+def better(lower: bool, one: float, other: float) -> float:
     """Return by how much one score is better than another, as a ratio; above 1 it is better."""
-    return other / max(one, 1e-9) if part.lower else one / max(other, 1e-9)
+    return other / max(one, 1e-9) if lower else one / max(other, 1e-9)
 
 
 def summarise(
@@ -121,8 +120,8 @@ def summarise(
     """Return the figures of all parts that are known, and record them."""
     before = Detailed() if options.tiny else recorded(NAME, options.results)
     details = dict(before.details)
-    for part in parts:
-        details[part] = {**details.get(part, {}), **_known(part, options, seeds)}
+    for name in parts:
+        details[name] = _ratios(PARTS[name], {**details.get(name, {}), **_known(name, options, seeds)})
     figures: dict[str, float] = {"tasks": len(details)}
     for figure, worst in (("ratio", min), ("ratio_tuned", min), ("minutes", max)):
         values = {part: found[figure] for part, found in details.items() if found.get(figure) is not None}
@@ -135,27 +134,27 @@ def summarise(
 
 
 def _known(name: str, options: argparse.Namespace, seeds: Sequence[int]) -> dict[str, Any]:
-    part, known = PARTS[name], dict[str, Any]()
+    """Return what the cells of a part know that are ready."""
     if options.minutes:
         timed = Cell(name, seeds[0], by_recipe(options, DEFAULT)).found()
         return {} if timed is None else {"minutes": timed["minutes"], "minutes_machine": timed["machine"]}
-    by_default = [Cell(name, seed, by_recipe(options, DEFAULT)).found() for seed in seeds]
-    found = [one for one in by_default if one is not None]
-    if found:
-        known["default"] = found
-        if all(one["line"] is not None for one in found):
-            known["ratio"] = better(part, mean(one["validated"] for one in found), mean(one["line"] for one in found))
-    drawn = {
-        variant: one
-        for variant in draws(options)
-        if (one := Cell(name, seeds[0], by_recipe(options, variant)).found()) is not None
-    }
-    if drawn:
-        best = (min if part.lower else max)(drawn, key=lambda variant: drawn[variant]["score"])
-        known["tuned"] = {variant: one["score"] for variant, one in drawn.items()}
-        known["best"] = {"name": best, "settings": draw(name, int(best.removeprefix("draw")))}
-        if by_default[0] is not None:
-            known["ratio_tuned"] = better(part, by_default[0]["score"], drawn[best]["score"])
+    by_default = [(seed, Cell(name, seed, by_recipe(options, DEFAULT)).found()) for seed in seeds]
+    found = [{"seed": seed, **one} for seed, one in by_default if one is not None]
+    drawn = [(variant, Cell(name, seeds[0], by_recipe(options, variant)).found()) for variant in draws(options)]
+    tuned = {variant: one["score"] for variant, one in drawn if one is not None}
+    return {**({"default": found} if found else {}), **({"tuned": tuned} if tuned else {})}
+
+
+def _ratios(part: Part, known: dict[str, Any]) -> dict[str, Any]:
+    """Return what is known of a part with its ratios."""
+    found, tuned = known.get("default", []), known.get("tuned", {})
+    if found and all(one["line"] is not None for one in found):
+        lower = found[0]["line"]["lower"]
+        line = mean(one["line"]["value"] for one in found)
+        known["ratio"] = better(lower, mean(one["validated"] for one in found), line)
+    if found and tuned:
+        best = (min if part.lower else max)(tuned, key=lambda variant: float(tuned[variant]))
+        known |= {"best": best, "ratio_tuned": better(part.lower, found[0]["score"], tuned[best])}
     return known
 
 

@@ -16,7 +16,6 @@ class Part:
     metric: str
     space: Space
     lower: bool = False  # whether lower scores are better
-    line: str = ""  # the metric of the line to beat, where it is another one
     validated: str = ""  # the metric by which draws choose their best model, where it is another one
 
 
@@ -203,7 +202,7 @@ PARTS: Final[Mapping[str, Part]] = {
     ),
     "language": Part(
         _family(_files("language", text="{}.txt"), "language"), "word_perplexity", lower=True,
-        line="perplexity", validated="perplexity",
+        validated="perplexity",
         space={
             "data.batch_tokens": (2048, 4096), "data.max_length": (128, 256),
             "data.borders": ("closed", "open"),
