@@ -72,7 +72,10 @@ def test_networks_know_no_recipe(imports: list[Import]) -> None:
     assert not [i for i in imports if i.importer.startswith("heedful.nn") and i.imported.startswith("heedful.config")]
 
 
-TORCH_FREE = tuple(f"heedful.base.{name}" for name in ("arguments", "errors", "files", "handed_down", "options"))
+TORCH_FREE = (
+    "heedful.version",
+    *(f"heedful.base.{name}" for name in ("arguments", "errors", "files", "handed_down", "options")),
+)
 
 
 def test_recipes_know_no_network(imports: list[Import]) -> None:

@@ -1,0 +1,170 @@
+"""How a model answers what it is given: from the values of an input to its answer as JSON, as columns and as a line.
+
+A verb makes one `Answers` of its loaded model. Lines, rows of tables and images all go through it, and so can requests
+of other programs: an input is a mapping of roles to values, and `Answers.object` is its answer with the input.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Generic, TypeVar
+
+from heedful.base.columns import in_digits
+from heedful.base.errors import UserError
+
+Found = TypeVar("Found")
+_DIGITS: Final = 6  # of numbers in tables
+
+
+@dataclass(frozen=True)
+class Given:
+    """One input: its values by role, and its place."""
+
+    values: Mapping[str, Any]  # {"text": "..."}; an image is its path
+    where: str = ""  # for messages
+    place: Mapping[str, Any] = field(default_factory=dict)  # fields of JSON that tell it: the number of its line
+    row: Any = None  # the row of a table that it was read from
+    skip: bool = False  # whether it is blank, and has an empty answer
+    error: UserError | None = None  # why it cannot be read
+
+
+@dataclass(frozen=True)
+class Answers(Generic[Found]):
+    """How a model answers, in every form that its answers can have."""
+
+    roles: tuple[str, ...]  # of an input
+    read: Callable[[Mapping[str, Any], str], Any]  # what the model reads, from values by role and their place
+    stream: Callable[..., Iterable[Found]]  # from what is read to answers, in order
+    fields: Callable[[Found], Mapping[str, Any]]  # an answer as fields of a JSON object
+    columns: tuple[str, ...]  # those of the fields that tables have
+    line: Callable[[Found, Given], str]  # an answer as a line of text
+    takes: tuple[str, ...] = ("ready", "name")  # keyword arguments of the stream; also "refused" and "progress"
+    between: str = " "  # what separates the items of a list in a column
+    # JSON names of roles that are not their own, and fields that have an older name as well.
+    called: Mapping[str, str] = field(default_factory=dict)
+    formerly: Mapping[str, str] = field(default_factory=dict)
+
+    def object(self, given: Given, found: Found) -> dict[str, Any]:
+        """Return an answer with its input, as the fields of a JSON object."""
+        fields = self.fields(found)
+        old = {name: fields[now] for name, now in self.formerly.items() if now in fields}
+        return {**self.input_fields(given), **old, **fields}
+
+    def input_fields(self, given: Given) -> dict[str, Any]:
+        """Return an input as the fields of a JSON object."""
+        values = {self.called.get(role, role): _as_text(value) for role, value in given.values.items()}
+        return {**given.place, **values}
+
+    def cells(self, fields: Mapping[str, Any]) -> list[str]:
+        """Return the columns of an answer in a table; empty ones where it has no such field."""
+        return [cell(fields.get(name), self.between) for name in self.columns]
+
+
+def cell(value: object, between: str = " ") -> str:
+    """Return a value as a cell of a table."""
+    match value:
+        case None:
+            return ""
+        case str():
+            return value
+        case float():
+            return in_digits(value, _DIGITS)
+        case list() | tuple():
+            return between.join(cell(each) for each in value)
+        case _:
+            return str(value)
+
+
+def _as_text(value: object) -> object:
+    return " ".join(value) if isinstance(value, list | tuple) else value if value is None else str(value)
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[Found]):
+    """An input with its answer, or why it has none; neither for a blank one."""
+
+    given: Given
+    found: Found | None = None
+    error: UserError | None = None
+
+
+class Run(Generic[Found]):
+    """The way of inputs through a model, in order.
+
+    With `tolerant`, an input that cannot be read or answered has an error instead of an answer; otherwise the first
+    error ends the run, after the answers to all inputs before it.
+    """
+
+    def __init__(self, answers: Answers[Found], inputs: Iterable[Given], name: str, *, tolerant: bool) -> None:
+        self._answers, self._inputs, self._name, self._tolerant = answers, iter(inputs), name, tolerant
+        self._again = deque[Given]()  # inputs that were read before a refused one, and not answered
+        self._waiting = deque[Given]()  # inputs whose answers are yet to come
+        self._unreadable: UserError | None = None  # what ended the inputs themselves
+        self._refused: UserError | None = None
+
+    def outcomes(self, **options: Any) -> Iterator[Outcome[Found]]:
+        """Yield each input with its answer; `options` are keyword arguments of the stream, as far as it takes them."""
+        taken = {name: value for name, value in options.items() if name in self._answers.takes}
+        if self._tolerant and "refused" in self._answers.takes:
+            taken["refused"] = self._refuse
+        ended = False
+        while not ended:
+            answered = 0
+            try:
+                for found in self._answers.stream(self._contents(), **taken):
+                    yield from self._skipped()
+                    given, error = self._waiting.popleft(), self._refused
+                    self._refused, answered = None, answered + 1
+                    located = error and self._located(error, given, answered)
+                    yield Outcome(given, None if error else found, located)
+                ended = True
+            except UserError as error:
+                yield from self._skipped()
+                if not self._tolerant or error is self._unreadable or not self._waiting:
+                    raise
+                given = self._waiting.popleft()
+                yield Outcome(given, error=self._located(error, given, answered + 1))
+                self._again.extendleft(reversed(self._waiting))
+                self._waiting.clear()
+        yield from self._skipped()
+
+    def _contents(self) -> Iterator[Any]:
+        """Yield what the model reads of each input that it is asked about."""
+        while True:
+            given = self._again.popleft() if self._again else self._next()
+            if given is None:
+                return
+            if not (given.skip or given.error):
+                try:
+                    content = self._answers.read(given.values, given.where)
+                except UserError as error:
+                    if not self._tolerant:
+                        self._unreadable = error
+                        raise
+                    given = replace(given, error=error)
+                else:
+                    self._waiting.append(given)
+                    yield content
+                    continue
+            self._waiting.append(given)
+
+    def _next(self) -> Given | None:
+        try:
+            return next(self._inputs, None)
+        except UserError as error:
+            self._unreadable = error
+            raise
+
+    def _skipped(self) -> Iterator[Outcome[Found]]:
+        """Yield the inputs that the model is not asked about, up to the next one that it is."""
+        while self._waiting and (self._waiting[0].skip or self._waiting[0].error):
+            given = self._waiting.popleft()
+            yield Outcome(given, error=given.error)
+
+    def _refuse(self, error: UserError) -> None:
+        self._refused = error
+
+    def _located(self, error: UserError, given: Given, number: int) -> UserError:
+        """Return an error with the place of its input: a stream counts the items of one call."""
+        text = str(error).replace(f"{self._name}, line {number:,}", given.where)
+        return UserError(text if not given.where or given.where in text else f"{given.where}: {text}")
