@@ -1,20 +1,76 @@
 """Inputs in, answers out: the options that all verbs share whose model answers what it is given, and their way through.
 
-A verb opens its inputs, loads its model, and says how an answer is laid out: as columns, or as a JSON object.
+A verb says how its model answers (`Answers`); its inputs are lines, images, or the rows of a file given by --data.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
+from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
+from heedful.base.errors import UserError, counted
+from heedful.base.files import expand_user
 from heedful.cli import messages
-from heedful.cli.input import InputLines, open_inputs
-from heedful.cli.options import DeviceOption, InputsArgument, ModelArgument, OutputOption, PrecisionOption, TextOption
-from heedful.cli.output import Line, check_output, line_progress, line_writer
+from heedful.cli.answer_formats import RowWriter, row_writer
+from heedful.cli.answers import Answers, Given, Outcome, Run
+from heedful.cli.given_rows import Format, GivenRows, open_rows
+from heedful.cli.input import InputLines, image_inputs, open_inputs
+from heedful.cli.options import (
+    DeviceOption,
+    InputsArgument,
+    ModelArgument,
+    OutputOption,
+    PrecisionOption,
+    TextOption,
+    option,
+)
+from heedful.cli.output import Line, Progress, check_output, line_progress, line_writer, progress_bar
+from heedful.config.recipe import Recipe
 
-Answer = TypeVar("Answer")
+Found = TypeVar("Found")
+Split = Callable[[str, str], Mapping[str, Any]]  # from a line and its place to values by role
+_ERRORS_SHOWN: Final = 10
+
+DataOption = Annotated[
+    str | None,
+    option(
+        "A table, JSON lines, CoNLL, SQuAD, trees or a folder of images, with the columns of the recipe.",
+        "--data",
+        metavar="FILE",
+        rich_help_panel="Whole files",
+    ),
+]
+DataSetOption = Annotated[
+    list[str] | None,
+    option(
+        "How --data is read, where it is not as in the recipe: data.text=review; repeatable.",
+        "--set",
+        metavar="A.B=C",
+        rich_help_panel="Whole files",
+    ),
+]
+FormatOption = Annotated[
+    Format | None,
+    option(
+        "With --data: write rows and answers in this format (default: that of the file).",
+        "--format",
+        rich_help_panel="Whole files",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Inputs from one place, and how their answers are written."""
+
+    name: str
+    inputs: Callable[[], Iterable[Given]]
+    ready: Callable[[], bool] = lambda: True
+    count: Callable[[], int | None] = lambda: None  # of its inputs, if it can be known before they are read
+    tolerant: bool = False  # whether an input that cannot be answered is left out, and the others are answered
+    rows: GivenRows | None = None
 
 
 @dataclass(frozen=True)
@@ -24,11 +80,33 @@ class Answering:
     model: ModelArgument
     _: KW_ONLY
     output: OutputOption = None
+    data: DataOption = None
+    settings: DataSetOption = None
+    format: FormatOption = None
     device: DeviceOption = "auto"
     precision: PrecisionOption = "auto"
 
     def __post_init__(self) -> None:
+        from heedful.config.reading.bundle_config import read_config
+
+        read_config(expand_user(self.model))  # a model that is not there is the first thing to say
         check_output(self.output)
+        for flag, value in (("--set", self.settings), ("--format", self.format)):
+            if value and self.data is None:
+                raise UserError(f"{flag} applies to the rows of a file: name it by --data, or leave {flag} out.")
+
+    @cached_property
+    def recipe(self) -> Recipe:
+        """The recipe of the model, read without torch."""
+        from heedful.config.reading.bundle_config import read_recipe
+
+        return read_recipe(expand_user(self.model))
+
+    def check_task(self, *verbs: str) -> None:
+        """Refuse a model that other verbs use, before its inputs are read."""
+        rules = self.recipe.rules
+        if rules.verb not in verbs:
+            raise UserError(f"{self.model} is a model that {rules.does}: use `heedful {rules.verb}`.")
 
     @contextmanager
     def loading(self) -> Iterator[tuple[str, str, str]]:
@@ -36,56 +114,97 @@ class Answering:
         with messages.busy(f"loading {self.model}"):
             yield self.model, self.device, self.precision
 
+    # --- sources ------------------------------------------------------------------------------------------------------
+
+    def data_source(self, roles: Sequence[str], as_json: bool, others: Mapping[str, object]) -> Source | None:
+        """Open the file of --data for a model that answers these roles; `others` are options that exclude it."""
+        if self.data is None:
+            return None
+        given = next((name for name, value in others.items() if value), None)
+        if given is not None:
+            raise UserError(f"--data {self.data} has what is to be answered: leave out {given}.")
+        if as_json and self.format not in (None, "jsonl"):
+            raise UserError(f"--json and --format {self.format} contradict each other: leave one out.")
+        from heedful.data.corpora.given_file import given_corpus
+
+        rules = self.recipe.rules
+        roles = [role for role in roles if role != "second" or self.recipe.data.paired]
+        rows = open_rows(given_corpus(self.recipe, self.data, self.settings or (), answered=roles), roles, rules.words)
+        return Source(rows.name, rows.rows, count=lambda: sum(1 for _ in rows.rows()), tolerant=True, rows=rows)
+
+    def lines(self, entries: Sequence[InputLines], split: Split) -> list[Source]:
+        """Return lines as inputs; JSON results have the number of the line, and its file if there are several."""
+
+        def inputs(entry: InputLines) -> Iterator[Given]:
+            file = {"file": entry.name} if len(entries) > 1 else {}
+            for number, line in enumerate(entry.lines(), start=1):
+                where = f"{entry.name}, line {number:,}"
+                yield Given(split(line, where), where, {**file, "line": number})
+
+        return [Source(entry.name, partial(inputs, entry), entry.ready, entry.count) for entry in entries]
+
+    def images(self, paths: Sequence[Path]) -> list[Source]:
+        """Return images as inputs."""
+
+        def inputs() -> Iterator[Given]:
+            return (Given({"image": path}, str(path)) for path in paths)
+
+        return [Source("images", inputs, count=lambda: len(paths), tolerant=True)]
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
     def write(
         self,
         doing: str,
-        entries: Sequence[InputLines],
-        stream: Callable[..., Iterable[Answer]],
-        line: Callable[[Answer], Line],
+        sources: Sequence[Source],
+        answers: Answers[Found],
         *,
-        paired: bool | None = None,
-        counts: bool = False,
+        as_json: bool = False,
     ) -> None:
-        """Write what a stream answers to the lines of inputs, as it comes, an answer per line.
+        """Write the answers to inputs, as they come; fail at the end if some had none, with one line for each."""
+        failed: list[str] = []
+        with (
+            line_writer(self.output) as write,
+            line_progress(doing, [source.count for source in sources], self.output) as progress,
+        ):
+            for source in sources:
+                lay_out = self._layout(source, answers, as_json, write)
+                run = Run(answers, source.inputs(), source.name, tolerant=source.tolerant)
+                for outcome in run.outcomes(ready=source.ready, name=source.name, progress=progress):
+                    if outcome.error is not None:
+                        failed.append(str(outcome.error))
+                    write(lay_out(outcome))
+                    if "progress" not in answers.takes or not outcome.answered:
+                        progress(1)
+        _refuse_failed(failed)
 
-        `paired` says of models that read texts or pairs which they read; `counts`, whether the stream reports progress.
-        """
-        with line_writer(self.output) as write, line_progress(doing, entries, self.output) as progress:
-            told = {"progress": progress} if counts else {}
-            for entry in entries:
-                read = entry.lines() if paired is None else entry.texts(paired)
-                for found in stream(read, ready=entry.ready, name=entry.name, **told):
-                    write(line(found))
-                    progress(not counts)
+    def _layout(
+        self, source: Source, answers: Answers[Found], as_json: bool, write: Callable[[Line], None]
+    ) -> Callable[[Outcome[Found]], Line]:
+        """Return how an answer is written, and write what comes before all of them."""
+        if source.rows is not None:
+            writer: RowWriter = row_writer(source.rows, answers, "jsonl" if as_json else self.format)
+            header = writer.header()
+            if header is not None:
+                write(header)
+            return writer.row
 
-    def write_images(
-        self,
-        doing: str,
-        images: Sequence[Path],
-        stream: Callable[..., Iterable[Answer]],
-        line: Callable[[Answer, str], Line],
-        *,
-        as_json: bool,
-        counts: bool = False,
-    ) -> list[str]:
-        """Write what a stream answers to images; return why some could not be read: their lines are blank, or errors.
+        def line(outcome: Outcome[Found]) -> Line:
+            if not outcome.answered:
+                error = {} if outcome.error is None else {"error": str(outcome.error)}
+                return {**answers.input_fields(outcome.given), **error} if as_json else ""
+            found: Any = outcome.found
+            return answers.object(outcome.given, found) if as_json else answers.line(found, outcome.given)
 
-        `line` gets an answer and the path of its image; `counts` says whether the stream reports progress.
-        """
-        unread: list[str] = []
-        with line_writer(self.output) as write, line_progress(doing, images, self.output) as progress:
-            told = {"progress": progress} if counts else {}
-            answers = stream(images, refused=lambda error: unread.append(str(error)), **told)
-            known = 0
-            for path, found in zip(images, answers, strict=True):
-                if len(unread) == known:
-                    write(line(found, str(path)))
-                else:
-                    known += 1
-                    unread[-1] = unread[-1] if str(path) in unread[-1] else f"{path}: {unread[-1]}"
-                    write({"image": str(path), "error": unread[-1]} if as_json else "")
-                progress(not counts)
-        return unread
+        return line
+
+
+def _refuse_failed(failed: Sequence[str]) -> None:
+    """Fail with one line for each input that could not be answered, after all others have been."""
+    if failed:
+        more = len(failed) - _ERRORS_SHOWN
+        others = [f"... and {counted(more, 'more input')} without an answer."] if more > 0 else []
+        raise UserError("\n".join([*failed[:_ERRORS_SHOWN], *others]))
 
 
 @dataclass(frozen=True)
@@ -95,6 +214,23 @@ class AnsweringTexts(Answering):
     inputs: InputsArgument = None
     text: TextOption = None
 
-    def open(self, on_each_line: str = "one text per line") -> list[InputLines]:
-        """Open the texts that the command line names; `on_each_line` tells who types what to type."""
-        return open_inputs(self.inputs, self.text, on_each_line)
+    def sources(
+        self,
+        as_json: bool,
+        *,
+        split: Split | None = None,
+        on_each_line: str = "one text per line",
+        change: Callable[[InputLines], InputLines] = lambda entry: entry,
+    ) -> list[Source]:
+        """Open what the command line names: the rows of --data, images for a model of images, or lines of text.
+
+        `split` makes values of a line, by default those of the only role; `on_each_line` tells who types what to type.
+        """
+        roles = self.recipe.rules.inputs
+        data = self.data_source(roles, as_json, {"the other files and texts": (self.inputs or []) + (self.text or [])})
+        if data is not None:
+            return [data]
+        if roles == ("image",):
+            return self.images(image_inputs(self.inputs, self.text))
+        entries = [change(entry) for entry in open_inputs(self.inputs, self.text, on_each_line)]
+        return self.lines(entries, split or (lambda line, where: {roles[0]: line}))

@@ -86,6 +86,7 @@ class Outcome(Generic[Found]):
     given: Given
     found: Found | None = None
     error: UserError | None = None
+    answered: bool = False
 
 
 class Run(Generic[Found]):
@@ -116,7 +117,7 @@ class Run(Generic[Found]):
                     given, error = self._waiting.popleft(), self._refused
                     self._refused, answered = None, answered + 1
                     located = error and self._located(error, given, answered)
-                    yield Outcome(given, None if error else found, located)
+                    yield Outcome(given, found, located, answered=error is None)
                 ended = True
             except UserError as error:
                 yield from self._skipped()

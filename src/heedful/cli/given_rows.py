@@ -55,9 +55,6 @@ class GivenRows:
 
 def open_rows(corpus: AnyCorpus, roles: Sequence[str], words: bool) -> GivenRows:
     """Open the rows of a corpus for a model that answers these roles; with `words`, a text may be a list of words."""
-    refusal = UserError(
-        f"{corpus.title} has {corpus.row_kind.words}, but the model reads {' and '.join(f'`{role}`' for role in roles)}."
-    )
     reads = set(roles)
     match corpus:
         case Csv() | Tsv():
@@ -75,7 +72,8 @@ def open_rows(corpus: AnyCorpus, roles: Sequence[str], words: bool) -> GivenRows
         case PlainText() | AlignedFiles() if len(roles) == 1:
             return _lines(corpus.files()[0], roles[0])
         case Conll() | Trees() | Squad() | ImageFolder() | Idx() | Npz() | PlainText() | AlignedFiles() | Builtin():
-            raise refusal
+            asked = " and ".join(f"`{role}`" for role in roles)
+            raise UserError(f"{corpus.title} has {corpus.row_kind.words}, but the model reads {asked}.")
         case _:
             assert_never(corpus)
 
@@ -99,14 +97,16 @@ def _table(corpus: Csv | Tsv, roles: Sequence[str], words: bool) -> GivenRows:
             row, error = GivenRow(cells), None
             if len(cells) > len(names):
                 error = UserError(
-                    f"{where} has {counted(len(cells), 'column')}, but the first line has {len(names)}: a text with the "
-                    "separator in it is put into quotes."
+                    f"{where} has {counted(len(cells), 'column')}, but the first line has {len(names)}: put a text with "
+                    "the separator in it into quotes."
                 )
             values = dict(enumerate(cells))
             yield _given(Row(file, number, values, indices), row, roles, words, error)
 
     csv = isinstance(corpus, Csv)
-    return GivenRows(file.name, "csv" if csv else "tsv", names, given, corpus.has_header, table.separator, _marked(file))
+    return GivenRows(
+        file.name, "csv" if csv else "tsv", names, given, corpus.has_header, table.separator, _marked(file)
+    )
 
 
 def _marked(file: TextFile) -> bool:
@@ -142,9 +142,8 @@ def _given(row: Row, kept: GivenRow, roles: Sequence[str], words: bool, error: U
     try:
         short = next((role for role in asked if not row.json and row.places[role] not in row.values), None)
         if short is not None:
-            raise UserError(
-                f"{row.where} has {counted(len(row.values), 'column')}, but `{short}` is column {row.places[short] + 1}."  # type: ignore[operator]
-            )
+            number = int(row.places[short]) + 1
+            raise UserError(f"{row.where} has {counted(len(row.values), 'column')}, but `{short}` is column {number}.")
         values = {role: _value(row, role, words) for role in asked}
     except UserError as refusal:
         return Given({}, row.where, row=kept, error=refusal)

@@ -53,23 +53,6 @@ class InputLines:
         for number, line in enumerate(self.lines(), start=1):
             yield line, f"{self.name}, line {number:,}"
 
-    def texts(self, paired: bool) -> "Iterator[Text]":
-        """Yield the text of each line, or both texts of a pair, which a tab separates."""
-        from heedful.data.corpora.texts import text_of_line  # which takes a moment to import
-
-        return (text_of_line(line, paired, where) for line, where in self.located())
-
-    def pairs(self) -> Iterator[tuple[str, str]]:
-        """Yield a source and its translation from each line, separated by a tab."""
-        for line, where in self.located():
-            columns = line.split("\t")
-            if len(columns) != 2:
-                raise UserError(
-                    f"{where} has {counted(len(columns), 'column')}, but must have two: a source and its translation, "
-                    "separated by a tab."
-                )
-            yield columns[0], columns[1]
-
 
 def open_inputs(
     arguments: Sequence[str] | None, texts: Sequence[str] | None = None, on_each_line: str = "one text per line"
@@ -89,12 +72,6 @@ def open_inputs(
         else:
             opened += [standard_input(on_each_line) if name == _STANDARD_INPUT else _of_file(name) for name in names]
     return opened
-
-
-def count_inputs(inputs: Sequence[InputLines] | Sequence[Path]) -> int | None:
-    """Return the number of lines or images, if it can be known before they are answered."""
-    counts = [entry.count() if isinstance(entry, InputLines) else 1 for entry in inputs]
-    return None if None in counts else sum(count for count in counts if count is not None)
 
 
 def of_texts(texts: Sequence[str], name: str) -> InputLines:
@@ -233,9 +210,3 @@ def image_inputs(arguments: Sequence[str] | None, texts: Sequence[str] | None = 
             raise UserError(f"{path} has no images in it (.png, .jpg or .webp).")
         found += inside
     return found
-
-
-def check_all_read(unread: Sequence[str]) -> None:
-    """Fail with one line for each image that could not be read, after all others have been answered."""
-    if unread:
-        raise UserError("\n".join(unread))

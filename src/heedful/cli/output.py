@@ -11,7 +11,6 @@ from typing import Final
 from heedful.base.errors import UserError
 from heedful.base.files import writing
 from heedful.cli import messages
-from heedful.cli.input import InputLines, count_inputs
 
 _STANDARD_OUTPUT: Final = Path("-")
 
@@ -91,8 +90,9 @@ def progress_bar(doing: str, total: int, shown: bool = True) -> Iterator[Callabl
         yield lambda done: bar.advance(task, done)
 
 
-def line_progress(doing: str, inputs: Sequence[InputLines] | Sequence[Path], output: Path | None = None) -> Progress:
-    """Show how many lines or images are done, if their number is known and the results do not go to this terminal."""
+def line_progress(doing: str, counts: Sequence[Callable[[], int | None]], output: Path | None = None) -> Progress:
+    """Show how many inputs are done, if their number is known and the results do not go to this terminal."""
     in_the_way = output in (None, _STANDARD_OUTPUT) and sys.stdout.isatty()
-    total = count_inputs(inputs) if sys.stderr.isatty() and not in_the_way else None
-    return progress_bar(doing, total or 0, shown=total is not None)
+    found = [count() for count in counts] if sys.stderr.isatty() and not in_the_way else [None]
+    known = [count for count in found if count is not None]
+    return progress_bar(doing, sum(known), shown=len(known) == len(found))

@@ -113,6 +113,16 @@ def read_images(corpus: AnyCorpus, folder: str = "", several: bool = False) -> I
     return rows if isinstance(corpus, Builtin) else _chosen(rows, corpus)
 
 
+def unlabelled_images(corpus: Idx | Npz, folder: str = "") -> Iterator[LabelledImage]:
+    """Yield the images of arrays in order; what is known of them is not read."""
+    file = files_of(corpus, folder)[0]
+    if isinstance(corpus, Idx):
+        pixels = as_images(read_idx(file.path), file.name)
+    else:
+        pixels = as_images(read_npz(file.path, corpus.image), f"{file.name}: `{corpus.image}`")
+    return _images_of_arrays(pixels, [()] * len(pixels), file.name)
+
+
 def images_in(folder: Path) -> list[Path]:
     """Return the images in a folder and in the folders in it, in the order of their names."""
     return sorted(path for path in folder.rglob("*") if is_image_name(path) and path.is_file())

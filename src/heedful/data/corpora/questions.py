@@ -75,11 +75,14 @@ def _short(text: str) -> str:
 # --- reading ----------------------------------------------------------------------------------------------------------
 
 
-def read_questions(corpus: AnyCorpus, folder: str = "") -> Iterator[Question]:
-    """Yield the questions of a corpus in order; blank lines are left out."""
+def read_questions(corpus: AnyCorpus, folder: str = "", answered: bool = True) -> Iterator[Question]:
+    """Yield the questions of a corpus in order; blank lines are left out.
+
+    Without `answered`, the answers of SQuAD's form are not read, whatever they are.
+    """
     if corpus.row_kind is not QUESTIONS:
         raise TypeError(f"{corpus.title} has {corpus.row_kind.words}, not questions about texts")
-    rows = select_lines(_all_questions(corpus, folder), corpus)
+    rows = select_lines(_all_questions(corpus, folder, answered), corpus)
     questions = (row for row in rows if row is not None)
     if isinstance(corpus, Builtin):
         return questions
@@ -87,7 +90,7 @@ def read_questions(corpus: AnyCorpus, folder: str = "") -> Iterator[Question]:
     return choose(questions, corpus, lambda question: question.text)  # questions about one text stay together
 
 
-def _all_questions(corpus: AnyCorpus, folder: str) -> Iterator[Question | None]:
+def _all_questions(corpus: AnyCorpus, folder: str, answered: bool) -> Iterator[Question | None]:
     match corpus:
         case Tsv() | Csv() | Jsonl():
             for row in read_rows(corpus, folder):
@@ -99,14 +102,14 @@ def _all_questions(corpus: AnyCorpus, folder: str) -> Iterator[Question | None]:
                 found = make_question(question, text, row.answers(), row.start(), row.where, key)
                 yield replace(found, line=row.line)
         case Squad():
-            yield from _squad_questions(*files_of(corpus, folder))
+            yield from _squad_questions(*files_of(corpus, folder), answered)
         case Builtin():
             drawn = report_questions(corpus.part, corpus.count, corpus.unanswerable or 0.0)
             for number, made in enumerate(drawn, start=1):
                 yield make_question(*made, where=f"{corpus.title}, question {number:,}")
 
 
-def _squad_questions(file: TextFile) -> Iterator[Question]:
+def _squad_questions(file: TextFile, answered: bool) -> Iterator[Question]:
     """Yield the questions of a file in order; one that is impossible has no answers.
 
     {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", "question": "...", "answers": [{"text": "...",
@@ -123,14 +126,14 @@ def _squad_questions(file: TextFile) -> Iterator[Question]:
             where = f"{in_article}.paragraphs[{place}]"
             text = text_field(paragraph, "context", where)
             for row in _objects(paragraph, "qas", where):
-                yield _squad_question(row, text, where, file.name)
+                yield _squad_question(row, text, where, file.name, answered)
 
 
-def _squad_question(row: dict[str, object], text: str, where: str, name: str) -> Question:
+def _squad_question(row: dict[str, object], text: str, where: str, name: str, answered: bool) -> Question:
     key = str(row.get("id", ""))
     where = f"{name}, question {key}" if key else where
     question = text_field(row, "question", where)
-    if row.get("is_impossible") is True:
+    if not answered or row.get("is_impossible") is True:
         return make_question(question, text, where=where, key=key)
     found = _objects(row, "answers", where)
     answers = [text_field(answer, "text", f"{where}: answers[{number}]") for number, answer in enumerate(found)]

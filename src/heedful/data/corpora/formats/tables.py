@@ -13,7 +13,7 @@ from heedful.data.corpora.formats.settling import SEPARATOR_WORDS, separator_adv
 _LONGEST_FIELD: Final = 1 << 27  # characters: more than a line of a file can have
 _NAMES_SHOWN: Final = 10
 
-NumberedCells = tuple[int, list[str]]  # the first line of a row, and its cells; none where the row is blank
+NumberedCells = tuple[int, list[str]]  # the first line of a row, and its cells
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,10 @@ class Table:
         return [self._place(column) if isinstance(column, str) else column - 1 for column in chosen]
 
     def rows(self, columns: Sequence[int], keys: Sequence[str]) -> Iterator[NumberedCells]:
-        """Yield the rows with all their cells, which must reach to these columns of these keys.
-
-        The line with the names of columns is not a row.
-        """
-        rows = raw_rows(self.file, self.separator, isinstance(self.corpus, Csv))
-        if self.corpus.has_header:
-            next(rows, None)
+        """Yield the rows with all their cells, which must reach to these columns of these keys; none of a blank row."""
         last, asked = max(zip(columns, keys, strict=True))
-        for number, row in rows:
+        for number, cells in self.all_rows():
+            row = cells if any(map(str.strip, cells)) else []
             if row and len(row) <= last:
                 raise UserError(
                     f"{self.file.name}, line {number:,} has {counted(len(row), 'column')}, but `{asked}` is column "
@@ -51,6 +46,13 @@ class Table:
                     f"{separator_advice(self.file, self.separator, self.corpus)}"
                 )
             yield number, row
+
+    def all_rows(self) -> Iterator[NumberedCells]:
+        """Yield the rows with all their cells, whatever they are; the line with the names of columns is not a row."""
+        rows = raw_rows(self.file, self.separator, isinstance(self.corpus, Csv))
+        if self.corpus.has_header:
+            next(rows, None)
+        return rows
 
     def _place(self, name: str) -> int:
         """Return the index of a column by its name in the first line."""
@@ -86,7 +88,7 @@ def raw_rows(file: TextFile, separator: str, quoted: bool) -> Iterator[NumberedC
 
 def _tsv_rows(file: TextFile) -> Iterator[NumberedCells]:
     for number, line in enumerate(read_lines(file), start=1):
-        yield number, line.split("\t") if line.strip() else []
+        yield number, line.split("\t")
 
 
 def _csv_rows(file: TextFile, separator: str) -> Iterator[NumberedCells]:
@@ -96,7 +98,7 @@ def _csv_rows(file: TextFile, separator: str) -> Iterator[NumberedCells]:
     number = 1
     try:
         for row in reader:
-            yield number, row if any(map(str.strip, row)) else []
+            yield number, row
             number = reader.line_num + 1
     except csv.Error as error:
         raise UserError(
