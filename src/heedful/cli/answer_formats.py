@@ -63,10 +63,10 @@ class TableWriter(RowWriter):
         cells = list(row.cells)
         if row.fields is not None:
             cells = [_json_cell(row.fields.get(name)) for name in self._rows.columns]
-        if not cells or cells == [""] and len(self._rows.columns) > 1:
+        if not cells or (cells == [""] and len(self._rows.columns) > 1):
             return ""
         padding = [""] * (len(self._rows.columns) - len(cells))
-        return self._line([*cells, *padding, *self._answers.cells(self._fields(outcome))])
+        return self._line([*cells, *padding, *self._answers.cells(outcome)])
 
     def _line(self, cells: Sequence[str]) -> str:
         if not self._quoted:

@@ -5,7 +5,7 @@ A verb says how its model answers (`Answers`); its inputs are lines, images, or 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
@@ -26,7 +26,7 @@ from heedful.cli.options import (
     TextOption,
     option,
 )
-from heedful.cli.output import Line, Progress, check_output, line_progress, line_writer, progress_bar
+from heedful.cli.output import Line, check_output, line_progress, line_writer
 from heedful.config.recipe import Recipe
 
 Found = TypeVar("Found")
@@ -104,9 +104,10 @@ class Answering:
 
     def check_task(self, *verbs: str) -> None:
         """Refuse a model that other verbs use, before its inputs are read."""
-        rules = self.recipe.rules
-        if rules.verb not in verbs:
-            raise UserError(f"{self.model} is a model that {rules.does}: use `heedful {rules.verb}`.")
+        if self.recipe.rules.verb not in verbs:
+            from heedful.config.reading.bundle_config import other_task
+
+            raise other_task(Path(self.model), self.recipe)
 
     @contextmanager
     def loading(self) -> Iterator[tuple[str, str, str]]:
@@ -116,8 +117,13 @@ class Answering:
 
     # --- sources ------------------------------------------------------------------------------------------------------
 
-    def data_source(self, roles: Sequence[str], as_json: bool, others: Mapping[str, object]) -> Source | None:
-        """Open the file of --data for a model that answers these roles; `others` are options that exclude it."""
+    def data_source(
+        self, roles: Sequence[str], as_json: bool, others: Mapping[str, object], several: bool = False
+    ) -> Source | None:
+        """Open the file of --data for a model that answers these roles; `others` are options that exclude it.
+
+        `several` says whether --n-best asks for several answers, which only JSON lines have a place for.
+        """
         if self.data is None:
             return None
         given = next((name for name, value in others.items() if value), None)
@@ -130,18 +136,24 @@ class Answering:
         rules = self.recipe.rules
         roles = [role for role in roles if role != "second" or self.recipe.data.paired]
         rows = open_rows(given_corpus(self.recipe, self.data, self.settings or (), answered=roles), roles, rules.words)
+        if several and not as_json and (self.format or rows.format) != "jsonl":
+            raise UserError(
+                "--n-best gives several answers to a row, which a table has no place for: add --format jsonl, whose "
+                "field `nbest` has them."
+            )
         return Source(rows.name, rows.rows, count=lambda: sum(1 for _ in rows.rows()), tolerant=True, rows=rows)
 
-    def lines(self, entries: Sequence[InputLines], split: Split) -> list[Source]:
+    def lines(self, entries: Sequence[InputLines], split: Split, *, tolerant: bool = False) -> list[Source]:
         """Return lines as inputs; JSON results have the number of the line, and its file if there are several."""
 
         def inputs(entry: InputLines) -> Iterator[Given]:
             file = {"file": entry.name} if len(entries) > 1 else {}
             for number, line in enumerate(entry.lines(), start=1):
                 where = f"{entry.name}, line {number:,}"
-                yield Given(split(line, where), where, {**file, "line": number})
+                values = split(line, where)
+                yield Given(values, where, {**file, "line": number}, skip=not values)
 
-        return [Source(entry.name, partial(inputs, entry), entry.ready, entry.count) for entry in entries]
+        return [Source(entry.name, partial(inputs, entry), entry.ready, entry.count, tolerant) for entry in entries]
 
     def images(self, paths: Sequence[Path]) -> list[Source]:
         """Return images as inputs."""
@@ -163,20 +175,25 @@ class Answering:
     ) -> None:
         """Write the answers to inputs, as they come; fail at the end if some had none, with one line for each."""
         failed: list[str] = []
-        with (
-            line_writer(self.output) as write,
-            line_progress(doing, [source.count for source in sources], self.output) as progress,
-        ):
+        with line_writer(self.output) as write:
+            layouts = {id(source): self._layout(source, answers, as_json, write) for source in sources}
+            for source, outcome in self.each(doing, sources, answers, failed):
+                write(layouts[id(source)](outcome))
+        refuse_failed(failed)
+
+    def each(
+        self, doing: str, sources: Sequence[Source], answers: Answers[Found], failed: list[str]
+    ) -> Iterator[tuple[Source, Outcome[Found]]]:
+        """Yield the answers to inputs, as they come; add why some had none to `failed`."""
+        with line_progress(doing, [source.count for source in sources], self.output) as progress:
             for source in sources:
-                lay_out = self._layout(source, answers, as_json, write)
                 run = Run(answers, source.inputs(), source.name, tolerant=source.tolerant)
                 for outcome in run.outcomes(ready=source.ready, name=source.name, progress=progress):
                     if outcome.error is not None:
                         failed.append(str(outcome.error))
-                    write(lay_out(outcome))
+                    yield source, outcome
                     if "progress" not in answers.takes or not outcome.answered:
                         progress(1)
-        _refuse_failed(failed)
 
     def _layout(
         self, source: Source, answers: Answers[Found], as_json: bool, write: Callable[[Line], None]
@@ -191,15 +208,16 @@ class Answering:
 
         def line(outcome: Outcome[Found]) -> Line:
             if not outcome.answered:
-                error = {} if outcome.error is None else {"error": str(outcome.error)}
-                return {**answers.input_fields(outcome.given), **error} if as_json else ""
+                if outcome.error is None or not as_json:
+                    return ""
+                return {**answers.input_fields(outcome.given), "error": str(outcome.error)}
             found: Any = outcome.found
             return answers.object(outcome.given, found) if as_json else answers.line(found, outcome.given)
 
         return line
 
 
-def _refuse_failed(failed: Sequence[str]) -> None:
+def refuse_failed(failed: Sequence[str]) -> None:
     """Fail with one line for each input that could not be answered, after all others have been."""
     if failed:
         more = len(failed) - _ERRORS_SHOWN
@@ -218,19 +236,39 @@ class AnsweringTexts(Answering):
         self,
         as_json: bool,
         *,
+        roles: Sequence[str] = (),
+        others: Mapping[str, object] | None = None,
+        several: bool = False,
         split: Split | None = None,
         on_each_line: str = "one text per line",
+        plain: Sequence[str] = (),
         change: Callable[[InputLines], InputLines] = lambda entry: entry,
     ) -> list[Source]:
         """Open what the command line names: the rows of --data, images for a model of images, or lines of text.
 
-        `split` makes values of a line, by default those of the only role; `on_each_line` tells who types what to type.
+        `roles` are those of an input, by default of the model's task. `split` makes values of a line, `on_each_line`
+        tells who types what to type, and `plain` are kinds of files that are lines of text here. `others` and `several`
+        are those of `data_source`.
         """
-        roles = self.recipe.rules.inputs
-        data = self.data_source(roles, as_json, {"the other files and texts": (self.inputs or []) + (self.text or [])})
+        rules, paired = self.recipe.rules, self.recipe.data.paired
+        roles = roles or rules.inputs
+        texts = {"other files and texts": (self.inputs or []) + (self.text or [])}
+        data = self.data_source(roles, as_json, {**texts, **(others or {})}, several)
         if data is not None:
             return [data]
-        if roles == ("image",):
+        if tuple(roles) == ("image",):
             return self.images(image_inputs(self.inputs, self.text))
-        entries = [change(entry) for entry in open_inputs(self.inputs, self.text, on_each_line)]
-        return self.lines(entries, split or (lambda line, where: {roles[0]: line}))
+        both = paired and "second" in roles
+        tables = ("tsv", *plain) if both else plain
+        entries = [change(entry) for entry in open_inputs(self.inputs, self.text, on_each_line, tables)]
+        return self.lines(entries, split or partial(_values_of_line, roles[0], both))
+
+
+def _values_of_line(role: str, paired: bool, line: str, where: str) -> dict[str, Any]:
+    """Return the text of a line, or both texts of a pair, which a tab separates."""
+    if not paired:
+        return {role: line}
+    from heedful.data.corpora.texts import text_of_line  # which takes a moment to import
+
+    text = text_of_line(line, paired, where)
+    return {"text": text.text} if text.second is None else {"text": text.text, "second": text.second}

@@ -7,6 +7,7 @@ of other programs: an input is a mapping of roles to values, and `Answers.object
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final, Generic, TypeVar
 
 from heedful.base.columns import in_digits
@@ -39,6 +40,7 @@ class Answers(Generic[Found]):
     columns: tuple[str, ...]  # those of the fields that tables have
     line: Callable[[Found, Given], str]  # an answer as a line of text
     takes: tuple[str, ...] = ("ready", "name")  # keyword arguments of the stream; also "refused" and "progress"
+    shown: Callable[[Found], Mapping[str, Any]] = lambda found: {}  # fields that are another thing in a table
     between: str = " "  # what separates the items of a list in a column
     # JSON names of roles that are not their own, and fields that have an older name as well.
     called: Mapping[str, str] = field(default_factory=dict)
@@ -55,8 +57,10 @@ class Answers(Generic[Found]):
         values = {self.called.get(role, role): _as_text(value) for role, value in given.values.items()}
         return {**given.place, **values}
 
-    def cells(self, fields: Mapping[str, Any]) -> list[str]:
-        """Return the columns of an answer in a table; empty ones where it has no such field."""
+    def cells(self, outcome: "Outcome[Found]") -> list[str]:
+        """Return the columns of an answer in a table; empty ones where there is none."""
+        found: Any = outcome.found
+        fields = {**self.fields(found), **self.shown(found)} if outcome.answered else {}
         return [cell(fields.get(name), self.between) for name in self.columns]
 
 
@@ -73,6 +77,21 @@ def cell(value: object, between: str = " ") -> str:
             return between.join(cell(each) for each in value)
         case _:
             return str(value)
+
+
+def read_text(values: Mapping[str, Any], where: str) -> Any:
+    """Return the text or the two texts of an input as models with one output read them."""
+    from heedful.data.corpora.texts import Text  # which takes a moment to import
+
+    return Text(values["text"], values.get("second"))
+
+
+def read_image(values: Mapping[str, Any], where: str) -> Any:
+    """Return the image of an input as models read it: a file by its path, or what holds its pixels."""
+    from heedful.data.corpora.images import LabelledImage  # imports NumPy
+
+    image = values["image"]
+    return image if isinstance(image, LabelledImage) else LabelledImage(Path(image), where=str(image))
 
 
 def _as_text(value: object) -> object:

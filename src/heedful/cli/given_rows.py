@@ -97,8 +97,8 @@ def _table(corpus: Csv | Tsv, roles: Sequence[str], words: bool) -> GivenRows:
             row, error = GivenRow(cells), None
             if len(cells) > len(names):
                 error = UserError(
-                    f"{where} has {counted(len(cells), 'column')}, but the first line has {len(names)}: put a text with "
-                    "the separator in it into quotes."
+                    f"{where} has {counted(len(cells), 'column')}, but the first line has {len(names)}: put quotes "
+                    "around a text with the separator in it."
                 )
             values = dict(enumerate(cells))
             yield _given(Row(file, number, values, indices), row, roles, words, error)

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from heedful.base.errors import UserError, counted
+from heedful.base.errors import UserError
 from heedful.base.files import expand_user, read_json
 from heedful.cli import messages
 from heedful.config.corpora.old_names import OLD_KINDS
@@ -28,7 +28,7 @@ from heedful.data.corpora.formats.lines import (
 )
 
 if TYPE_CHECKING:
-    from heedful.data.corpora.texts import Text
+    pass
 
 _STANDARD_INPUT: Final = "-"
 _HINT: Final = " (a text of one word is given with --text)"
@@ -55,14 +55,18 @@ class InputLines:
 
 
 def open_inputs(
-    arguments: Sequence[str] | None, texts: Sequence[str] | None = None, on_each_line: str = "one text per line"
+    arguments: Sequence[str] | None,
+    texts: Sequence[str] | None = None,
+    on_each_line: str = "one text per line",
+    plain: Sequence[str] | None = None,
 ) -> list[InputLines]:
     """Open what a command line names, in its order: files, texts, and standard input for `-` or for nothing at all.
 
     An argument that names a file is that file. Any other that has white space or a mask in it is a text, unless it ends
     like the name of a file. `texts` are texts whatever they look like. `on_each_line` tells who types what to type.
+    With `plain`, a file that is a table or the like is refused, unless it is of these kinds.
     """
-    named = [(argument, not _is_file(argument)) for argument in arguments or ()]
+    named = [(argument, not is_file(argument)) for argument in arguments or ()]
     named += [(text, True) for text in texts or ()]
     opened: list[InputLines] = []
     for is_text, group in groupby(named or [(_STANDARD_INPUT, False)], key=lambda entry: entry[1]):
@@ -70,7 +74,9 @@ def open_inputs(
         if is_text:
             opened.append(of_texts(names, "texts"))
         else:
-            opened += [standard_input(on_each_line) if name == _STANDARD_INPUT else _of_file(name) for name in names]
+            opened += [
+                standard_input(on_each_line) if name == _STANDARD_INPUT else _of_file(name, plain) for name in names
+            ]
     return opened
 
 
@@ -84,23 +90,42 @@ def as_one_text(entry: InputLines) -> InputLines:
     return replace(entry, lines=lambda: ["\n".join(entry.lines())], ready=lambda: True, count=lambda: 1)
 
 
-def _is_file(argument: str) -> bool:
+def is_file(argument: str) -> bool:
     """Whether an argument is, or must be meant as, the name of a file."""
     path = os.path.expanduser(split_member(argument)[0])  # noqa: PTH111 - a text may begin with "~" or be very long
+    if not argument:
+        return False
     if argument == _STANDARD_INPUT or os.path.lexists(path):
         return True
     return not _LIKE_A_TEXT.search(argument) or bool(_LIKE_A_FILE.search(argument))
 
 
-def _of_file(name: str) -> InputLines:
+def _of_file(name: str, plain: Sequence[str] | None) -> InputLines:
     bare = "/" not in name and "." not in name
     file = replace(locate(name), hint=_HINT if bare else "", stream=True)  # instead of a hint about recipes
     check_exists(file)
+    if plain is not None and file.path.is_file():
+        _refuse_table(name, plain)
 
     def count() -> int | None:
         return sum(1 for _ in read_lines(file)) if file.path.is_file() else None
 
     return InputLines(file.name, lambda: read_lines(file), count=count)
+
+
+def _refuse_table(name: str, plain: Sequence[str]) -> None:
+    """Refuse a file with rows, whose lines would be taken for texts; files of these kinds are lines of text here."""
+    from heedful.data.corpora.formats.detection import detect  # which takes a moment to import
+
+    try:
+        found = detect(name)
+    except UserError:  # what cannot be read is refused where it is read
+        return
+    if found.container not in ("text", "empty", "image", *plain) and found.certainty != "in doubt":
+        raise UserError(
+            f"{name} is {found.words}: give it as --data {name}, or as standard input (`< {name}`) if each line of it "
+            "is a text."
+        )
 
 
 def standard_input(on_each_line: str = "one text per line") -> InputLines:

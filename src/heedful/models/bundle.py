@@ -24,7 +24,7 @@ from heedful.base.errors import UserError, by_caller
 from heedful.base.files import read_bytes, read_json, write_bytes, write_json
 from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
 from heedful.config.reading.bundle_config import CONFIG as CONFIG
-from heedful.config.reading.bundle_config import FORMAT, read_config
+from heedful.config.reading.bundle_config import FORMAT, other_task, read_config
 from heedful.config.reading.bundle_config import read_recipe as read_recipe
 from heedful.config.reading.load import recipe_to_json
 from heedful.config.recipe import Recipe
@@ -141,14 +141,6 @@ def read_bundle(
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{folder} holds weights that are not finite: its training diverged. Train again, more gently.")
     return Bundle(recipe, vocabularies, model)
-
-
-def other_task(folder: Path, recipe: Recipe) -> UserError:
-    """What to say of a model that does something else than is asked of it."""
-    kind = recipe.rules.model
-    call = f'heedful.{kind}.load("{folder}")' if kind else "heedful.load(..., task=...)"
-    way_out = by_caller(f"use `heedful {recipe.rules.verb}`", f"load it with `{call}`")
-    return UserError(f"{folder} is a model that {recipe.rules.does}: {way_out}.")
 
 
 def build_network_of(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> nn.Module:

@@ -1,13 +1,12 @@
 """`heedful classify MODEL [FILES...]`: one line out for every line in, or for every image."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.input import check_all_read, family_of, image_inputs
+from heedful.cli.answers import Answers, Given, read_image, read_text
 from heedful.cli.options import json_option, option, with_option_groups
-from heedful.cli.output import Line
 
 if TYPE_CHECKING:
     from heedful.tasks.classify.model import Classification
@@ -30,13 +29,27 @@ def command(
     """
     if as_json and every_class:
         raise UserError("--json has every class in every object: leave out --all.")
-    several: bool  # whether an input may have several labels
+    asked.check_task("classify")
+    sources = asked.sources(as_json)
+    with asked.loading() as place:
+        from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-    def line(found: "Classification", path: str | None = None) -> Line:
-        if as_json:
-            image = {} if path is None else {"image": path}
-            labels = {"labels": found.labels} if several else {"label": found.label or None}
-            return {**image, **labels, "probabilities": found.probabilities}
+        classifier: Any = load(*place)
+    asked.write("classifying", sources, answers_of(classifier, every_class), as_json=as_json)
+
+
+def answers_of(classifier: Any, every_class: bool = False) -> "Answers[Classification]":
+    """Return how a classifier of texts or images answers."""
+    several, labels = classifier.several, classifier.labels if every_class else ()
+
+    def fields(found: "Classification") -> dict[str, Any]:
+        shares = found.probabilities
+        best: dict[str, Any] = {"labels": found.labels}
+        if not several:
+            best = {"label": found.label or None, "probability": shares.get(found.label)}
+        return {**best, "probabilities": shares, **{f"probability_{label}": shares.get(label) for label in labels}}
+
+    def line(found: "Classification", given: Given) -> str:
         if not found.probabilities:
             return ""
         shares = {label: f"{share:.4f}" for label, share in found.probabilities.items()}
@@ -44,21 +57,18 @@ def command(
         if every_class:  # ties stay in the model's order
             ranked = sorted(found.probabilities, key=lambda label: -found.probabilities[label])
             columns = [column for label in ranked for column in (one_column(label), shares[label])]
-        return "\t".join([*([] if path is None else [one_column(path)]), *columns])
+        image = given.values.get("image")
+        return "\t".join([*([] if image is None else [one_column(str(image))]), *columns])
 
-    if family_of(asked.model) == "image_classifier":
-        images = image_inputs(asked.inputs, asked.text)
-        with asked.loading() as place:
-            from heedful.tasks.classify.image_models import ImageClassifier  # after the quick checks
-
-            reader = ImageClassifier.load(*place)
-        several = reader.several
-        check_all_read(asked.write_images("classifying", images, reader.stream, line, as_json=as_json))
-        return
-    entries = asked.open()
-    with asked.loading() as place:
-        from heedful.tasks.classify.model import load_classifier  # after the quick checks: torch takes seconds
-
-        classifier = load_classifier(*place)
-    several = classifier.several
-    asked.write("classifying", entries, classifier.stream_texts, line, paired=classifier.paired)
+    best = ("labels",) if several else ("label", "probability")
+    images = classifier.recipe.rules.images
+    return Answers(
+        ("image",) if images else ("text", "second"),
+        read_image if images else read_text,
+        classifier.stream_images if images else classifier.stream_texts,
+        fields,
+        (*best, *(f"probability_{label}" for label in labels)),
+        line,
+        takes=("refused",) if images else ("ready", "name"),
+        between=",",
+    )

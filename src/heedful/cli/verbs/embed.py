@@ -1,19 +1,21 @@
 """`heedful embed MODEL [FILE|TEXT...]`: one vector per line, as JSON or as an array in a file."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
-from heedful.cli.answering import AnsweringTexts
+from heedful.cli.answering import AnsweringTexts, refuse_failed
+from heedful.cli.answers import Answers
 from heedful.cli.options import option, with_option_groups
-from heedful.cli.output import Line, line_progress
 
 if TYPE_CHECKING:
-    from heedful.tasks.shared.embeddings import Vectors
+    from heedful.tasks.shared.embeddings import Vectors as Vector
 
 _LINES: Final = ("", ".json", ".jsonl")  # suffixes of files that have one object per line
+_TABLES: Final = (".csv", ".tsv")  # as well, of the rows of --data
+_IMAGES: Final = 256  # that are in memory at once
 _ARRAYS: Final = (".npy", ".npz", ".safetensors")
 
 
@@ -32,46 +34,84 @@ def command(
     Writes one JSON object per line, with `text` and `vector`. A file of --output that ends in .npy, .npz or
     .safetensors holds an array of all vectors instead, texts x width, called `vectors` where it has a name.
     """
-    output = asked.output
+    output, rules = asked.output, asked.recipe.rules
     suffix = "" if output is None else output.suffix.lower()
-    if suffix not in (*_LINES, *_ARRAYS):
-        raise UserError(f"{output}: vectors are written as {', '.join((*_LINES[1:], *_ARRAYS))}, not as {suffix}.")
-    entries = asked.open()
-    with asked.loading() as place:
-        from heedful.data.text_form import TextForm
-        from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
-        from heedful.tasks.shared.embeddings import Embeds
-        from heedful.tasks.shared.streaming import answer_stream
-
-        loaded = load(*place)
-    if not isinstance(loaded, Embeds):
+    lines = (*_LINES, *_TABLES) if asked.data else _LINES
+    if suffix not in (*lines, *_ARRAYS):
+        raise UserError(f"{output}: vectors are written as {', '.join((*lines[1:], *_ARRAYS))}, not as {suffix}.")
+    images = rules.inputs == ("image",)
+    if rules.searches or (rules.images and not images):
         raise UserError(
-            f"{asked.model} is a model that {loaded.recipe.rules.does}: vectors of texts come from classifiers and "
-            "language models."
+            f"{asked.model} is a model that {rules.does}: vectors of texts come from classifiers and language models."
         )
+    if images and (pool != "mean" or layer != -1 or markers):
+        raise UserError("--pool, --layer and --markers apply to the tokens of texts, not to images: leave them out.")
+    sources = asked.sources(False, roles=("image",) if images else ("text",))
+    with asked.loading() as place:
+        from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-    form = TextForm.of(loaded.recipe.data)
-
-    def stream(lines: Iterable[str], *, ready: Callable[[], bool], name: str) -> "Iterator[tuple[str, Vectors]]":
-        def embedded(texts: Sequence[str], first: int) -> "list[tuple[str, Vectors]]":
-            form.check(texts, name, first)
-            return list(zip(texts, loaded.embed(texts, pool=pool, layer=layer, markers=markers), strict=True))
-
-        return answer_stream(lines, embedded, ready=ready)
-
-    if output is None or suffix in _LINES:
-        asked.write("embedding", entries, stream, _object)
+        loaded: Any = load(*place)
+    answers = answers_of(loaded, **({} if images else {"pool": pool, "layer": layer, "markers": markers}))
+    if output is None or suffix in lines:
+        asked.write("embedding", sources, answers, as_json=asked.data is None)
         return
+    import numpy as np
+
+    vectors, failed = list[Any](), list[str]()
+    nothing = loaded.embed([])
+    for _, outcome in asked.each("embedding", sources, answers, failed):
+        vectors.append(outcome.found if outcome.answered else np.zeros(nothing.shape[1], np.float32))
+    write_bytes(output, _array(np.stack(vectors) if vectors else nothing, suffix))
+    refuse_failed(failed)
+
+
+def answers_of(model: Any, **options: Any) -> "Answers[Vector]":
+    """Return how a model writes texts or images as vectors; `options` are those of `embed`."""
+    from heedful.data.text_form import TextForm
+    from heedful.tasks.shared.streaming import answer_stream, empty_answer
+
+    images = model.recipe.rules.images
+    form = TextForm.of(model.recipe.data)
+
+    def stream(
+        given: Iterable[Any],
+        ready: Callable[[], bool] = lambda: True,
+        name: str = "texts",
+        refused: Callable[[UserError], None] | None = None,
+    ) -> "Iterator[Vector]":
+        def embedded(part: Sequence[Any], first: int) -> "list[Vector]":
+            if not images:
+                form.check(part, name, first)
+            return list(model.embed(part, **options))
+
+        tell = None if refused is None else empty_answer(refused, model.embed([]))
+        return answer_stream(given, embedded, ready=ready, refused=tell, **({"chunk": _IMAGES} if images else {}))
+
+    def fields(vector: "Vector") -> dict[str, Any]:
+        return {"vector": [float(f"{number:.6g}") for number in vector.tolist()]}
+
+    return Answers(
+        ("image",) if images else ("text",),
+        (lambda values, where: getattr(values["image"], "source", values["image"])) if images else _text,
+        stream,
+        fields,
+        ("vector",),
+        lambda vector, given: " ".join(map(str, fields(vector)["vector"])),
+        takes=("refused",) if images else ("ready", "name"),
+    )
+
+
+def _text(values: Mapping[str, Any], where: str) -> str:
+    text = values["text"]
+    return text if isinstance(text, str) else " ".join(text)
+
+
+def _array(array: Any, suffix: str) -> bytes:
+    """Return an array as the content of a file."""
     import numpy as np
     from safetensors.numpy import save
 
-    vectors = []
-    with line_progress("embedding", entries, output) as progress:
-        for entry in entries:
-            for _, vector in stream(entry.lines(), ready=entry.ready, name=entry.name):
-                vectors.append(vector)
-                progress(1)
-    array, file = np.stack(vectors) if vectors else loaded.embed([]), BytesIO()
+    file = BytesIO()
     match suffix:
         case ".npy":
             np.save(file, array, allow_pickle=False)
@@ -79,9 +119,4 @@ def command(
             np.savez(file, vectors=array)
         case _:
             file.write(save({"vectors": array}))
-    write_bytes(output, file.getvalue())
-
-
-def _object(found: "tuple[str, Vectors]") -> Line:
-    text, vector = found
-    return {"text": text, "vector": [float(f"{number:.6g}") for number in vector.tolist()]}
+    return file.getvalue()

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from heedful.base.columns import one_line
 from heedful.cli.answering import AnsweringTexts
+from heedful.cli.answers import Answers, Given
 from heedful.cli.options import json_option, option, with_option_groups
-from heedful.cli.output import Line
 
 if TYPE_CHECKING:
-    from heedful.tasks.fill.model import Filled
+    from heedful.tasks.fill.model import Filled, MaskFiller
 
 
 @with_option_groups
@@ -24,19 +24,30 @@ def command(
     A mask is written `[MASK]` or `<mask>`. Several masks in one text are predicted in one pass, independently of each
     other. A blank line stays blank.
     """
-    entries = asked.open()
+    asked.check_task("fill")
+    sources = asked.sources(as_json)
     with asked.loading() as place:
         from heedful.tasks.fill.model import MaskFiller  # after the quick checks: importing torch takes seconds
 
         filler = MaskFiller.load(*place)
-    asked.write("filling", entries, partial(filler.stream, top=top), _object if as_json else _table)
+    asked.write("filling", sources, answers_of(filler, top), as_json=as_json)
 
 
-def _object(found: "Filled") -> Line:
-    return {"text": found.text, "masks": [list(map(asdict, candidates)) for candidates in found.masks]}
+def answers_of(filler: "MaskFiller", top: int = 5) -> "Answers[Filled]":
+    """Return how a masked language model answers: `text` is what it wrote, and `source` what it was given."""
+    return Answers(
+        ("text",),
+        lambda values, where: values["text"],
+        partial(filler.stream, top=top),
+        lambda found: {"filled": found.text, "masks": [list(map(asdict, candidates)) for candidates in found.masks]},
+        ("filled",),
+        _table,
+        called={"text": "source"},
+        formerly={"text": "filled"},
+    )
 
 
-def _table(found: "Filled") -> Line:
+def _table(found: "Filled", given: Given) -> str:
     """Write the filled text, then an indented line for each candidate, numbered by mask if there are several masks."""
     lines = [one_line(found.text)]
     width = max((len(candidate.piece) for mask in found.masks for candidate in mask), default=0)

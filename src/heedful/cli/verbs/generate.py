@@ -1,6 +1,6 @@
 """`heedful generate MODEL [FILE|TEXT...]`: texts that continue prompts."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from typing import TYPE_CHECKING, Annotated, Final
@@ -9,6 +9,7 @@ from heedful.base.errors import UserError, counted
 from heedful.base.options import options_of
 from heedful.cli import messages
 from heedful.cli.answering import Answering
+from heedful.cli.answers import Answers
 from heedful.cli.input import InputLines, as_one_text, open_inputs
 from heedful.cli.options import Group, InputsArgument, json_option, n_best_option, option, with_option_groups
 from heedful.cli.output import Line, line_progress, line_writer, write_part
@@ -50,14 +51,20 @@ def command(
     """
     if as_json and only_new:
         raise UserError("--json has the prompt as a key of its own: leave out --only-new.")
-    entries = open_inputs(inputs, prompt, "one prompt per line")
+    asked.check_task("generate")
+    others = {"other files": inputs, "--prompt": prompt, "--whole": whole, "--only-new": only_new}
+    data = asked.data_source(asked.recipe.rules.inputs, as_json, {**others, "--n-best": n_best})
+    entries = [] if data else open_inputs(inputs, prompt, "one prompt per line", None if whole else ())
     entries = [as_one_text(entry) for entry in entries] if whole else entries
     with asked.loading() as place:
         from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
 
         generator = TextGenerator.load(*place)
     work = _Generating(generator, {**sampling, **search, "samples": n_best}, as_json, with_prompt=not only_new)
-    with line_writer(asked.output) as write, line_progress("generating", entries, asked.output) as progress:
+    if data is not None:
+        asked.write("generating", [data], work.answers(), as_json=as_json)
+    counts = [entry.count for entry in entries]
+    with line_writer(asked.output) as write, line_progress("generating", counts, asked.output) as progress:
         for entry in entries:
             if as_json or asked.output is not None:
                 for blocks in work.blocks(entry.lines(), entry):
@@ -88,24 +95,45 @@ class _Generating:
         self._with_prompt, self._written = with_prompt, 0
         self.slid, self.strange = False, 0
 
+    def answers(self) -> "Answers[Generation]":
+        """Return how the language model continues prompts, each with one text."""
+        return Answers(
+            ("text",),
+            lambda values, where: values["text"],
+            lambda prompts, **told: (texts[0] for _, texts in self._found(prompts, **told)),
+            lambda found: {"continuation": found.text, **_fields(found)},
+            ("continuation",),
+            lambda found, given: found.text,
+            called={"text": "prompt"},
+            formerly={"text": "continuation"},
+        )
+
     def blocks(self, prompts: Iterable[str], entry: InputLines, first: int = 1) -> Iterator[list[Line]]:
         """Yield the texts of each prompt, as lines to write."""
-        from heedful.tasks.shared.streaming import answer_stream
-
-        def generated(part: Sequence[str], number: int) -> list[tuple[str, list[Generation]]]:
-            number += first - 1
-            texts = self._generator.generate_detailed(part, name=entry.name, first=number, **self._options)
-            return list(zip(part, texts, strict=True))
-
-        for prompt, texts in answer_stream(prompts, generated, ready=entry.ready):
-            self.strange += self._generator.has_unknown(prompt)
-            self.slid = self.slid or any(text.slid for text in texts)
+        found = self._found(prompts, ready=entry.ready, name=entry.name, first=first)
+        for number, (prompt, texts) in enumerate(found, start=first):
             yield [
-                {"prompt": prompt, **asdict(text), "log_probability": text.log_probability}
+                {"line": number, "prompt": prompt, "text": text.text, "continuation": text.text, **_fields(text)}
                 if self._as_json
                 else self._plain(prompt, text.text)
                 for text in texts
             ]
+
+    def _found(
+        self, prompts: Iterable[str], *, ready: Callable[[], bool], name: str, first: int = 1
+    ) -> Iterator[tuple[str, list[Generation]]]:
+        """Yield each prompt with its texts; `first` is the number of the first one."""
+        from heedful.tasks.shared.streaming import answer_stream
+
+        def generated(part: Sequence[str], number: int) -> list[tuple[str, list[Generation]]]:
+            number += first - 1
+            texts = self._generator.generate_detailed(part, name=name, first=number, **self._options)
+            return list(zip(part, texts, strict=True))
+
+        for prompt, texts in answer_stream(prompts, generated, ready=ready):
+            self.strange += self._generator.has_unknown(prompt)
+            self.slid = self.slid or any(text.slid for text in texts)
+            yield prompt, texts
 
     def show(self, entry: InputLines) -> None:
         """Write texts to standard output: a single one as it grows, several when all of them are there."""
@@ -141,3 +169,9 @@ class _Generating:
         between = f"{_BETWEEN}\n" if self._written else ""
         self._written += 1
         return f"{between}{prompt if self._with_prompt else ''}{text}"
+
+
+def _fields(found: Generation) -> dict[str, object]:
+    """Return what is known of a text besides itself, as fields of a JSON object."""
+    known = {name: value for name, value in asdict(found).items() if name != "text"}
+    return {**known, "log_probability": found.log_probability}

@@ -3,20 +3,21 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from itertools import count
+from typing import TYPE_CHECKING, Annotated, Any
 
 from heedful.base.errors import UserError
 from heedful.base.trees import UNTAGGED, Leaf, Tree, read_tree
 from heedful.cli import messages
 from heedful.cli.answering import AnsweringTexts
+from heedful.cli.answers import Answers, Given
 from heedful.cli.input import InputLines
 from heedful.cli.options import Searching, WithOption, declared, json_option, n_best_option, option, with_option_groups
-from heedful.cli.output import Line
 from heedful.data.corpora.trees import trees_of_lines
 from heedful.tasks.parse.parse import ParseOptions
 
 if TYPE_CHECKING:
-    from heedful.tasks.parse.model import Parse
+    from heedful.tasks.parse.model import Parse, Parser
 
 
 @with_option_groups
@@ -43,36 +44,63 @@ def command(
         raise UserError("--pretty draws trees and --json writes objects: choose one.")
     options = search.options(nbest)
     on_each_line = "one tree per line" if trees else "one sentence per line, words separated by spaces"
-    opened = asked.open(on_each_line)
-    entries = [replace(entry, lines=partial(_sentences, entry, trees)) for entry in opened]
-    if trees:
-        entries = [replace(entry, count=lambda: None) for entry in entries]  # a tree may extend over several lines
+    asked.check_task("parse")
+    sources = asked.sources(
+        as_json,
+        on_each_line=on_each_line,
+        change=partial(_change, trees),
+        plain=("trees",),
+        others={"--trees": trees, "--pretty": pretty},
+        several=bool(nbest),
+    )
     with asked.loading() as place:
         from heedful.tasks.parse.model import Parser  # after the quick checks: importing torch takes seconds
 
         parser = Parser.load(*place, others or ())
-    number = 0
+    answers = answers_of(parser, n_best=nbest, pretty=pretty, unconstrained=unconstrained, **options)
+    asked.write("parsing", sources, answers, as_json=as_json)
 
-    def line(parses: "Sequence[Parse]") -> Line:
-        nonlocal number
-        number += 1
-        if as_json:
-            found: list[dict[str, object]] = [
-                {
-                    "tree": None if parse.tree is None else str(parse.tree),
-                    "log_probability": parse.log_probability,
-                    "score": parse.score,
-                }
-                for parse in parses
-            ]
-            return {"words": parses[0].words, **found[0], **({"nbest": found} if nbest else {})}
+
+def answers_of(
+    parser: "Parser", *, pretty: bool = False, n_best: int | None = None, **options: Any
+) -> "Answers[Sequence[Parse]]":
+    """Return how a parser answers; `options` are those of its search."""
+    numbers = count(1)
+
+    def fields(parses: "Sequence[Parse]") -> dict[str, Any]:
+        found: list[dict[str, object]] = [
+            {
+                "tree": None if parse.tree is None else str(parse.tree),
+                "log_probability": parse.log_probability,
+                "score": parse.score,
+            }
+            for parse in parses
+        ]
+        return {"words": parses[0].words, **found[0], **({"nbest": found} if n_best else {})}
+
+    def line(parses: "Sequence[Parse]", given: Given) -> str:
+        number = next(numbers)
         shown = (f"{draw(tree)}\n" if pretty and tree else str(tree or "") for tree in (one.tree for one in parses))
-        if not nbest:
+        if not n_best:
             return "\n".join(shown)
         between = "\n" if pretty else "\t"
         return "\n".join(f"{number}\t{one.score:.4f}{between}{tree}" for one, tree in zip(parses, shown, strict=True))
 
-    asked.write("parsing", entries, partial(parser.stream_detailed, unconstrained=unconstrained, **options), line)
+    return Answers(
+        ("text",),
+        lambda values, where: values["text"] if isinstance(values["text"], str) else " ".join(values["text"]),
+        partial(parser.stream_detailed, **options),
+        fields,
+        ("tree",),
+        line,
+        takes=("ready", "name", "progress"),
+    )
+
+
+def _change(trees: bool, entry: InputLines) -> InputLines:
+    """Return an input whose lines are sentences."""
+    sentences = replace(entry, lines=partial(_sentences, entry, trees))
+    return replace(sentences, count=lambda: None) if trees else sentences  # a tree may extend over several lines
 
 
 def _sentences(entry: InputLines, trees: bool) -> Iterator[str]:

@@ -1,12 +1,11 @@
 """`heedful regress MODEL [FILES...]`: a number for every line, or for every image."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from heedful.base.columns import in_digits, one_column
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.input import check_all_read, family_of, image_inputs
+from heedful.cli.answers import Answers, Given, read_image, read_text
 from heedful.cli.options import json_option, with_option_groups
-from heedful.cli.output import Line
 
 
 @with_option_groups
@@ -20,24 +19,26 @@ def command(
     of them, and writes the path of each before its number. The line of an image that cannot be read is blank; the
     others have a number, and the command fails.
     """
+    asked.check_task("regress")
+    sources = asked.sources(as_json)
+    with asked.loading() as place:
+        from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-    def line(number: float | None, path: str | None = None) -> Line:
-        if as_json:
-            return {**({} if path is None else {"image": path}), "number": number}
-        before = "" if path is None else f"{one_column(path)}\t"
+        regressor: Any = load(*place)
+    asked.write("predicting", sources, answers_of(regressor), as_json=as_json)
+
+
+def answers_of(regressor: Any) -> Answers[float | None]:
+    """Return how a regressor of texts or images answers."""
+
+    def line(number: float | None, given: Given) -> str:
+        image = given.values.get("image")
+        before = "" if image is None else f"{one_column(str(image))}\t"
         return "" if number is None else f"{before}{in_digits(number, 6)}"
 
-    if family_of(asked.model) == "image_regressor":
-        images = image_inputs(asked.inputs, asked.text)
-        with asked.loading() as place:
-            from heedful.tasks.regress.model import ImageRegressor  # after the quick checks: torch takes seconds
+    def fields(number: float | None) -> dict[str, Any]:
+        return {"number": number}
 
-            reader = ImageRegressor.load(*place)
-        check_all_read(asked.write_images("predicting", images, reader.stream, line, as_json=as_json))
-        return
-    entries = asked.open()
-    with asked.loading() as place:
-        from heedful.tasks.regress.model import TextRegressor  # after the quick checks: torch takes seconds
-
-        regressor = TextRegressor.load(*place)
-    asked.write("predicting", entries, regressor.stream_texts, line, paired=regressor.paired)
+    if regressor.recipe.rules.images:
+        return Answers(("image",), read_image, regressor.stream_images, fields, ("number",), line, takes=("refused",))
+    return Answers(("text", "second"), read_text, regressor.stream_texts, fields, ("number",), line)

@@ -1,15 +1,14 @@
 """`heedful score MODEL [FILE|TEXT...]`: log probabilities of given translations, or of given texts."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, replace
 from functools import partial
-from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-from heedful.base.errors import UserError
-from heedful.cli.answering import AnsweringTexts
-from heedful.cli.input import as_one_text
+from heedful.base.errors import UserError, counted
+from heedful.cli.answering import AnsweringTexts, Source
+from heedful.cli.answers import Answers, Given
+from heedful.cli.input import as_one_text, open_inputs
 from heedful.cli.options import StrideOption, ToOption, WithOption, json_option, option, with_option_groups
 from heedful.cli.output import Line, line_writer
 from heedful.config.corpora.containers import AlignedFiles
@@ -67,19 +66,33 @@ def command(
         raise UserError(f"{idle} {lists}: leave it out.")
     if as_json and whole_lists:
         raise UserError("--json has the whole list in every object: leave out --all.")
+    asked.check_task("translate", "generate")
+    language = asked.recipe.rules.scored == "texts"
+    of_pairs = {"--rerank": rerank, "--source": source, "--target": target, "--with": others, "--to": to}
+    if idle := _first(of_pairs if language else {"--stride": stride, "--whole": whole}):
+        users = "translators" if language else "language models"
+        raise UserError(f"{idle} is for {users}, which {asked.model} is not: leave it out.")
+    excluded = {"--rerank": rerank, "--source": source, "--whole": whole}
     corpus = None if rerank else _corpus(source, target, asked)
-    entries = [] if corpus else asked.open(_EACH_CANDIDATE if rerank else _EACH_LINE)
-    entries = [as_one_text(entry) for entry in entries] if whole else entries
+    sources, entries = [], []
+    if corpus is not None:
+        sources = [Source(corpus.title, partial(_pairs_of_corpus, corpus))]
+    elif rerank and asked.data is None:
+        entries = open_inputs(asked.inputs, asked.text, _EACH_CANDIDATE)
+    else:
+        sources = asked.sources(
+            as_json,
+            roles=("text",) if language else ("source", "target"),
+            split=None if language else _pair_of_line,
+            on_each_line=_EACH_LINE,
+            others=excluded,
+            plain=() if language else ("tsv",),
+            change=as_one_text if whole else lambda entry: entry,
+        )
     with asked.loading() as place:
-        from heedful.models.bundle import read_description  # after the quick checks: importing torch takes seconds
-        from heedful.tasks.generate.model import TextGenerator
+        from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
         from heedful.tasks.translate.model import Translator
 
-        language = read_description(Path(asked.model))[0].rules.scored == "texts"
-        of_pairs = {"--rerank": rerank, "--source": source, "--target": target, "--with": others, "--to": to}
-        if idle := _first(of_pairs if language else {"--stride": stride, "--whole": whole}):
-            users = "translators" if language else "language models"
-            raise UserError(f"{idle} is for {users}, which {asked.model} is not: leave it out.")
         stream: Any  # scores texts or pairs
         if language:
             stream = partial(TextGenerator.load(*place).score_stream, stride=stride)
@@ -87,35 +100,81 @@ def command(
             translator = Translator.load(*place, others or ())
             stream = partial(translator.score_stream, to=to)
 
-    def scored() -> Iterator[Line]:
-        pairs = [] if corpus is None else [stream(read_pairs(corpus), name=corpus.title)]
-        read = ((entry.lines() if language else entry.pairs(), entry) for entry in entries)
-        streams = (stream(items, ready=entry.ready, name=entry.name) for items, entry in read)
-        for found in chain.from_iterable(chain(pairs, streams)):
-            yield _object(found) if as_json else _columns(found, tokens)
-
     def reranked() -> Iterator[Line]:
         from heedful.cli.nbest_lists import read_nbest_lists
         from heedful.tasks.translate.scoring import rerank
 
-        sources = None if source is None else list(read_lines(replace(locate(source), hint="")))
+        lines = None if source is None else list(read_lines(replace(locate(source), hint="")))
         options = {"weight": weight, "length_penalty": length_penalty}
+        number = 0
         for entry in entries:
-            lists = read_nbest_lists(entry.located(), sources, source or "")
+            lists = read_nbest_lists(entry.located(), lines, source or "")
             score = partial(stream, ready=entry.ready, name=entry.name)
             for listed, ranked in rerank(score, translator.recipe.decode, lists, **options):
+                number += 1
                 if as_json:
-                    yield {"source": listed.source, "candidates": list(map(asdict, ranked))}
+                    yield {"line": number, "source": listed.source, "candidates": list(map(asdict, ranked))}
                 else:
                     yield "\n".join(map(listed.line, ranked)) if whole_lists else ranked[0].text
 
+    if not rerank:
+        asked.write("scoring", sources, answers_of(stream, language, tokens), as_json=as_json)
+        return
     line = None
     with line_writer(asked.output) as write:
-        for line in reranked() if rerank else scored():
+        for line in reranked():
             write(line)
-        if rerank and line is None:
+        if line is None:
             names = ", ".join(entry.name for entry in entries)
             raise UserError(f"{names}: no candidate, but --rerank needs at least one line.")
+
+
+def answers_of(stream: Callable[..., Any], language: bool, tokens: bool = False) -> "Answers[TokenScores]":
+    """Return how texts or pairs are scored by a stream of a model."""
+
+    def fields(scored: "TokenScores") -> dict[str, Any]:
+        return {
+            "log_probability": scored.log_probability,
+            "per_piece": scored.per_piece,
+            "pieces": scored.pieces,
+            "log_probabilities": scored.log_probabilities,
+        }
+
+    def line(scored: "TokenScores", given: Given) -> str:
+        columns = [f"{scored.log_probability:.4f}", f"{scored.per_piece:.4f}"]
+        return "\t".join([*columns, _tokens(scored)] if tokens else columns)
+
+    columns = ("log_probability", "per_piece", *(("tokens",) if tokens else ()))
+    return Answers(
+        ("text",) if language else ("source", "target"),
+        lambda values, where: values["text"] if language else (values["source"], values["target"]),
+        stream,
+        fields,
+        columns,
+        line,
+        shown=lambda scored: {"tokens": _tokens(scored)},
+    )
+
+
+def _tokens(scored: "TokenScores") -> str:
+    pairs = zip(scored.pieces, scored.log_probabilities, strict=True)
+    return " ".join(f"{piece} {log_p:.4f}" for piece, log_p in pairs)
+
+
+def _pair_of_line(line: str, where: str) -> dict[str, str]:
+    """Return the source and the translation of a line, which a tab separates."""
+    columns = line.split("\t")
+    if len(columns) != 2:
+        raise UserError(
+            f"{where} has {counted(len(columns), 'column')}, but must have two: a source and its translation, "
+            "separated by a tab."
+        )
+    return {"source": columns[0], "target": columns[1]}
+
+
+def _pairs_of_corpus(corpus: AlignedFiles) -> Iterator[Given]:
+    for number, (source, target) in enumerate(read_pairs(corpus), start=1):
+        yield Given({"source": source, "target": target}, f"{corpus.title}, line {number:,}", {"line": number})
 
 
 def _first(options: Mapping[str, object]) -> str | None:
@@ -135,20 +194,3 @@ def _corpus(source: str | None, target: str | None, asked: AnsweringTexts) -> Al
     corpus = AlignedFiles(source=source, target=target)
     check_files(corpus)
     return corpus
-
-
-def _columns(scored: "TokenScores", tokens: bool) -> Line:
-    columns = [f"{scored.log_probability:.4f}", f"{scored.per_piece:.4f}"]
-    if tokens:
-        pairs = zip(scored.pieces, scored.log_probabilities, strict=True)
-        columns.append(" ".join(f"{piece} {log_p:.4f}" for piece, log_p in pairs))
-    return "\t".join(columns)
-
-
-def _object(scored: "TokenScores") -> Line:
-    return {
-        "log_probability": scored.log_probability,
-        "per_piece": scored.per_piece,
-        "pieces": scored.pieces,
-        "log_probabilities": scored.log_probabilities,
-    }

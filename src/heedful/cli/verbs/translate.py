@@ -1,16 +1,16 @@
 """`heedful translate MODEL [FILES...]`: one line out for every line in."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from heedful.base.columns import one_column, one_line
 from heedful.base.errors import UserError
 from heedful.cli import messages
 from heedful.cli.answering import AnsweringTexts
-from heedful.cli.input import InputLines
+from heedful.cli.answers import Answers
 from heedful.cli.options import (
     RawOption,
     Searching,
@@ -23,12 +23,12 @@ from heedful.cli.options import (
     option,
     with_option_groups,
 )
-from heedful.cli.output import Line
 from heedful.config.decode import SearchOptions
 
 if TYPE_CHECKING:
-    from heedful.explain.explanation import Explanation
-    from heedful.tasks.translate.model import Translation
+    from heedful.tasks.translate.model import Translation, Translator
+
+    Found = tuple[str, Sequence[Translation]]
 
 _result = partial(option, rich_help_panel="Results")
 
@@ -61,19 +61,24 @@ class ResultOptions:
         if self.attention and not self.as_json:
             raise UserError("--attention adds to the objects of --json: add --json.")
 
-    def line(self, number: int, found: "Sequence[Translation]", explained: "Explanation | None" = None) -> Line:
-        """Lay out the translations of line `number`; the best one may be explained."""
-        if not self.as_json:
-            return "\n".join(self._columns(number, translation) for translation in found[: self.n_best or 1])
+    def fields(self, found: "Sequence[Translation]") -> dict[str, object]:
+        """Return the translations of a text as fields of a JSON object."""
         objects = [asdict(translation) for translation in found]
         for each in objects:
             if each["alignment"] is None:
                 del each["alignment"]
-        return {
-            **objects[0],
-            **({"nbest": objects} if self.n_best else {}),
-            **({"explanation": explained and explained.to_json()} if self.attention else {}),
-        }
+        best = objects[0]
+        return {"translation": best["text"], **best, **({"nbest": objects} if self.n_best else {})}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The fields that tables have."""
+        more = {"score": self.scores, "alignment": self.alignments}
+        return ("translation", *(name for name, asked in more.items() if asked))
+
+    def line(self, number: int, found: "Sequence[Translation]") -> str:
+        """Lay out the translations of line `number`."""
+        return "\n".join(self._columns(number, translation) for translation in found[: self.n_best or 1])
 
     def _columns(self, number: int, translation: "Translation") -> str:
         text = one_column if self.n_best or self.scores or self.alignments else one_line
@@ -81,7 +86,7 @@ class ResultOptions:
         columns += [f"{translation.score:.4f}"] if self.scores or self.n_best else []
         columns += [text(translation.text)]
         if self.alignments:
-            columns += [translation.alignment.pharaoh() if translation.alignment else ""]
+            columns += [_pairs(translation)]
         return "\t".join(columns)
 
 
@@ -104,39 +109,66 @@ def command(
     options = search.options(results.n_best)
     results.check()
     options |= words.options()
-    read = deque[str]()  # lines whose translations are yet to come
-
-    def remembered(entry: InputLines) -> Iterator[str]:
-        for line in entry.lines():
-            read.append(line)
-            yield line
-
-    entries = [replace(entry, lines=partial(remembered, entry)) for entry in asked.open()]
+    asked.check_task("translate")
+    sources = asked.sources(results.as_json, several=bool(results.n_best))
     with asked.loading() as place:
         from heedful.tasks.translate.model import Translator  # after the quick checks: importing torch takes seconds
 
         translator = Translator.load(*place, others or ())
-    total, cut = 0, 0
-
-    def line(found: "Sequence[Translation]") -> Line:
-        nonlocal total, cut
-        total += 1
-        cut += not found[0].complete
-        source = read.popleft()
-        if not (results.attention and source.strip()):
-            return results.line(total, found)
-        return results.line(total, found, translator.explain_found(source, found[0], to=to, raw=raw))
-
-    stream = partial(
-        translator.stream_detailed,
-        to=to,
-        raw=raw,
-        prefix=prefix,
-        aligned=results.alignments,
-        **options,
-    )
-    asked.write("translating", entries, stream, line, counts=True)
-    if cut:
+    how = {"to": to, "raw": raw, "prefix": prefix, "aligned": results.alignments, **options}
+    answers = _Translating(translator, results, how)
+    asked.write("translating", sources, answers.answers(), as_json=results.as_json)
+    if answers.cut:
         messages.warn(
-            f"{cut:,} of {total:,} translations were cut at the maximum length: raise --max-extra to see more of them."
+            f"{answers.cut:,} of {answers.total:,} translations were cut at the maximum length: raise --max-extra to "
+            "see more of them."
         )
+
+
+class _Translating:
+    """Translates as one command asks: `total` counts translations, and `cut` those that are too long."""
+
+    def __init__(self, translator: "Translator", results: ResultOptions, options: Mapping[str, Any]) -> None:
+        self._translator, self._results, self._options = translator, results, options
+        self.total, self.cut = 0, 0
+
+    def answers(self) -> "Answers[Found]":
+        """Return how the translator answers."""
+        return Answers(
+            ("source",),
+            lambda values, where: values["source"],
+            self._stream,
+            self._fields,
+            self._results.columns,
+            lambda found, given: self._results.line(self.total, found[1]),
+            takes=("ready", "name", "progress"),
+            shown=lambda found: {"alignment": _pairs(found[1][0])},
+            formerly={"text": "translation"},
+        )
+
+    def _stream(self, sources: Iterable[str], **told: Any) -> "Iterator[Found]":
+        """Yield each source with its translations."""
+        read = deque[str]()  # sources whose translations are yet to come
+
+        def remembered() -> Iterator[str]:
+            for source in sources:
+                read.append(source)
+                yield source
+
+        for found in self._translator.stream_detailed(remembered(), **told, **self._options):
+            self.total += 1
+            self.cut += not found[0].complete
+            yield read.popleft(), found
+
+    def _fields(self, found: "Found") -> dict[str, object]:
+        source, translations = found
+        fields = self._results.fields(translations)
+        if not self._results.attention:
+            return fields
+        to, raw = self._options["to"], self._options["raw"]
+        explained = self._translator.explain_found(source, translations[0], to=to, raw=raw) if source.strip() else None
+        return {**fields, "explanation": explained and explained.to_json()}
+
+
+def _pairs(translation: "Translation") -> str:
+    return translation.alignment.pharaoh() if translation.alignment else ""

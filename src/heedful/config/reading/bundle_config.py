@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.base.errors import UserError
+from heedful.base.errors import UserError, by_caller
 from heedful.base.files import read_json
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
@@ -48,3 +48,11 @@ def _metrics(config: Mapping[str, object], folder: Path) -> dict[str, Better]:
             "model."
         )
     return metrics
+
+
+def other_task(folder: Path, recipe: Recipe) -> UserError:
+    """What to say of a model that does something else than is asked of it."""
+    kind = recipe.rules.model
+    call = f'heedful.{kind}.load("{folder}")' if kind else "heedful.load(..., task=...)"
+    way_out = by_caller(f"use `heedful {recipe.rules.verb}`", f"load it with `{call}`")
+    return UserError(f"{folder} is a model that {recipe.rules.does}: {way_out}.")

@@ -102,7 +102,8 @@ def _all_questions(corpus: AnyCorpus, folder: str, answered: bool) -> Iterator[Q
                 found = make_question(question, text, row.answers(), row.start(), row.where, key)
                 yield replace(found, line=row.line)
         case Squad():
-            yield from _squad_questions(*files_of(corpus, folder), answered)
+            (file,) = files_of(corpus, folder)
+            yield from _squad_questions(file, answered)
         case Builtin():
             drawn = report_questions(corpus.part, corpus.count, corpus.unanswerable or 0.0)
             for number, made in enumerate(drawn, start=1):

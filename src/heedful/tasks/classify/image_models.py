@@ -28,7 +28,7 @@ from heedful.tasks.shared.loaded_model import EvaluateOptions
 from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.pooled.explaining import explain_output
 from heedful.tasks.shared.pooled.models import IMAGES, PooledImageModel, ReadsImages
-from heedful.tasks.shared.streaming import answer_stream
+from heedful.tasks.shared.streaming import answer_stream, empty_answer
 
 
 @takes_old_names
@@ -140,17 +140,19 @@ class ImageAnswerer(AnyClassifier[AnswererNetwork, ImageAnswerEvaluation], Reads
         *,
         chunk: int = IMAGES,
         ready: Callable[[], bool] = lambda: True,
+        refused: Callable[[UserError], None] | None = None,
     ) -> Iterator[ImageAnswer | None]:
         """Answer a stream of questions, one per image, in order, `chunk` of them at a time; None stays None.
 
-        Fewer are taken when `ready` says that the next one has not arrived yet.
+        Fewer are taken when `ready` says that the next one has not arrived yet. `refused` is called with the error of
+        an image that cannot be read, for which the answer is then None; without it the error is raised.
         """
 
         def answered(part: Sequence[AskedImage | None], first: int) -> list[ImageAnswer | None]:
             found = iter(self._answered([each for each in part if each is not None]))
             return [None if each is None else next(found) for each in part]
 
-        return answer_stream(asked, answered, chunk=chunk, ready=ready)
+        return answer_stream(asked, answered, chunk=chunk, ready=ready, refused=empty_answer(refused, None))
 
     @show_options(EvaluateOptions)
     def evaluate(

@@ -16,13 +16,14 @@ from heedful.base.arguments import check_path
 from heedful.base.devices import PRECISIONS, choose_device, has_bfloat16
 from heedful.base.errors import UserError
 from heedful.base.options import Option
+from heedful.config.reading.bundle_config import other_task
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import from_outside
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.explain.capture import Head, silence_heads
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
-from heedful.models.bundle import Bundle, NetworkType, other_task, read_bundle
+from heedful.models.bundle import Bundle, NetworkType, read_bundle
 from heedful.models.networks import precision_of, set_precision, store_in
 from heedful.tasks.shared.evaluation import Evaluation
 

@@ -11,13 +11,14 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts
 from heedful.base.errors import UserError
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.pooled import ImageModel, TextModel
-from heedful.data.corpora.images import AnyImage, LabelledImage, image_of
+from heedful.data.corpora.images import AnyImage, LabelledImage, image_of, is_one_image
 from heedful.data.corpora.in_memory import labels_of_row, read_rows
 from heedful.data.corpora.texts import Text
 from heedful.data.epochs.loader import Collator
@@ -283,6 +284,19 @@ class PooledImageModel(ReadsImages[NetworkType], PooledModel[NetworkType, Found,
             return self._predicted(part)
 
         return answer_stream(images, predicted, chunk=chunk, refused=empty_answer(refused, self._nothing))
+
+    def embed(self, images: AnyImage | Iterable[AnyImage]) -> NDArray[np.float32]:
+        """Return one vector per image (images x width): what the output layer gets, pooled from the patches."""
+        several = [images] if is_one_image(images) else check_several(images, "images")
+        rows = [self._image(image, f"image {number:,}") for number, image in enumerate(several, start=1)]
+        if not rows:
+            return np.zeros((0, self._encoder.memory_width), np.float32)
+        store, pooled = self.store(rows), self.network.get_submodule("pooled")
+        with evaluation_mode(self.network):
+            found = outputs_of_rows(
+                pooled, self._collator(), [store], np.arange(len(rows)), self.recipe.data.batch_tokens
+            )
+        return found.numpy()
 
     def explain(self, image: AnyImage, *, gradients: bool = False, name: str = "") -> Explanation:
         """Return the attention between the patches of an image, and the probability of every class, or a number.
