@@ -11,7 +11,8 @@ from tests.shared.refusals import refuses
 
 from heedful.cli import input as input_of_verbs
 from heedful.cli import messages
-from heedful.cli.input import ArrivingLines, InputLines, count_inputs, open_inputs
+from heedful.cli.input import ArrivingLines, open_inputs
+from heedful.cli.verbs.score import _pair_of_line
 from heedful.data.corpora.texts import Text, text_of_line
 
 
@@ -83,11 +84,11 @@ def test_a_line_that_is_not_a_pair_is_refused(line: str, columns: str) -> None:
         text_of_line(line, paired=True, where="in.txt, line 3")
 
 
-def test_pairs_come_before_the_line_that_is_not_one() -> None:
-    pairs = InputLines("in.txt", lambda: ["a\tb", "\t", "c"]).pairs()
-    assert [next(pairs), next(pairs)] == [("a", "b"), ("", "")]
+def test_a_pair_is_a_line_with_one_tab() -> None:
+    assert _pair_of_line("a\tb", "") == {"source": "a", "target": "b"}
+    assert _pair_of_line("\t", "") == {"source": "", "target": ""}
     with refuses("in.txt, line 3 has 1 column, but must have two: a source and its translation, separated by a tab."):
-        next(pairs)
+        _pair_of_line("c", "in.txt, line 3")
 
 
 # --- files and texts on the command line ------------------------------------------------------------------------------
@@ -129,14 +130,15 @@ def test_what_can_only_be_a_files_name_is_not_taken_as_a_text(argument: str, mes
 
 def test_the_number_of_lines_is_known_of_files_and_texts(tmp_path: Path) -> None:
     (tmp_path / "in.txt").write_text("one\ntwo\n")
-    assert count_inputs(open_inputs([str(tmp_path / "in.txt"), "a text"], ["another"])) == 4
+    entries = open_inputs([str(tmp_path / "in.txt"), "a text"], ["another"])
+    assert [entry.count() for entry in entries] == [2, 2]
 
 
 def test_a_pipe_is_read_once_as_it_arrives(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     thread = threading.Thread(target=(tmp_path / "pipe").write_text, args=("one\ntwo\n",))
     (entry,) = open_inputs([str(tmp_path / "pipe")])
-    assert count_inputs([entry]) is None
+    assert entry.count() is None
     thread.start()
     assert list(entry.lines()) == ["one", "two"]
     thread.join()

@@ -72,8 +72,8 @@ class TableWriter(RowWriter):
         if not self._quoted:
             return self._separator.join(map(one_column, cells))
         written = io.StringIO()
-        csv.writer(written, delimiter=self._separator, lineterminator="").writerow(cells)
-        return written.getvalue()
+        csv.writer(written, delimiter=self._separator, lineterminator="\r\n").writerow(cells)  # which are quoted then
+        return written.getvalue().removesuffix("\r\n")
 
 
 def _json_cell(value: object) -> str:

@@ -87,9 +87,6 @@ class Answering:
     precision: PrecisionOption = "auto"
 
     def __post_init__(self) -> None:
-        from heedful.config.reading.bundle_config import read_config
-
-        read_config(expand_user(self.model))  # a model that is not there is the first thing to say
         check_output(self.output)
         for flag, value in (("--set", self.settings), ("--format", self.format)):
             if value and self.data is None:

@@ -155,9 +155,11 @@ def test_all_classes_stand_in_one_line_the_likeliest_first(tmp_path: Path, capsy
 def test_json_is_one_object_a_line(films: Path, trained: TextClassifier, tmp_path: Path, capsys: Capture) -> None:
     assert classify(films, file_of(tmp_path / "in", [PRAISE, ""]), "--json") == 0
     spoken, blank = map(json.loads, capsys.readouterr().out.splitlines())
-    assert spoken == {"label": "pos", "probabilities": pytest.approx(trained.classify(PRAISE).probabilities)}
+    shares = trained.classify(PRAISE).probabilities
+    given = {"line": 1, "text": PRAISE, "label": "pos", "probability": pytest.approx(shares["pos"])}
+    assert spoken == {**given, "probabilities": pytest.approx(shares)}
     assert list(spoken["probabilities"]) == ["neg", "pos"]
-    assert blank == {"label": None, "probabilities": {}}
+    assert blank == {"line": 2, "text": "", "label": None, "probability": None, "probabilities": {}}
 
 
 def test_several_labels_have_a_probability_each(tmp_path: Path, capsys: Capture) -> None:
@@ -177,7 +179,7 @@ def test_several_labels_have_a_probability_each(tmp_path: Path, capsys: Capture)
     assert classify(tmp_path / "several", path, "--json") == 0
     *objects, nothing = map(json.loads, capsys.readouterr().out.splitlines())
     assert [one["labels"] for one in objects] == [list(one.labels) for one in found]
-    assert nothing == {"labels": [], "probabilities": {}}
+    assert nothing == {"line": 31, "text": "", "labels": [], "probabilities": {}}
 
 
 @pytest.mark.parametrize("join", ["sequence", "parallel"])
@@ -227,14 +229,20 @@ def refused(capsys: Capture, *arguments: str | Path) -> str:
     return shown.err.removeprefix("heedful: error: ").rstrip("\n")
 
 
+def test_a_missing_model_is_told_before_a_missing_file_and_both_without_torch(
+    films: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    missing = tmp_path / "missing.txt"
+    assert refused(capsys, "classify", "no-model", missing).startswith("no-model is not a folder: ")
+    assert refused(capsys, "classify", films, missing) == f"{missing}: no such file."
+    assert refused(capsys, "classify", films, "great") == (
+        "great: no such file (a text of one word is given with --text)."
+    )
+
+
 def test_quick_mistakes_are_told_before_the_model_is_loaded(tmp_path: Path, capsys: Capture) -> None:
     assert refused(capsys, "classify", "no-model", "--json", "--all") == (
         "--json has every class in every object: leave out --all."
-    )
-    missing = tmp_path / "missing.txt"
-    assert refused(capsys, "classify", "no-model", missing) == f"{missing}: no such file."
-    assert refused(capsys, "classify", "no-model", "great") == (
-        "great: no such file (a text of one word is given with --text)."
     )
     assert refused(capsys, "classify", "no-model", "-t", PRAISE, "-o", tmp_path / "new" / "out") == (
         f"{tmp_path}/new/out: there is no folder {tmp_path}/new: create it with `mkdir -p {tmp_path}/new`, or choose "

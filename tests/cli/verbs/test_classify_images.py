@@ -121,7 +121,7 @@ def test_what_is_not_an_image_is_refused_in_one_line(
     [
         (["tokens", "MODEL", "--text", "a"], "reads images, which have no tokens: `heedful tokens` is for texts."),
         (["tokens", "RECIPE", "--batch"], "reads images, which have ..."),
-        (["embed", "MODEL", "--text", "a"], "vectors of texts come from ..."),
+        (["embed", "MODEL", "--text", "a"], "--text gives texts, but this ..."),
     ],
 )
 def test_commands_for_texts_refuse_a_model_of_images(

@@ -93,7 +93,7 @@ def test_objects_line_by_line(
     given(monkeypatch, "monday [MASK] [MASK]\n\n[MASK] saturday sunday\n")
     assert fill(folder, "--json", "--top", "2") == 0
     first, blank, last = map(json.loads, capsys.readouterr().out.splitlines())
-    assert blank == {"text": "", "masks": []}
+    assert blank == {"line": 2, "source": "", "text": "", "filled": "", "masks": []}
     assert last["text"] == "friday saturday sunday"
     expected = filler.fill("monday [MASK] [MASK]", top=2)
     assert first["text"] == expected.text

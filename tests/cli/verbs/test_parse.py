@@ -60,7 +60,7 @@ def test_objects_have_the_tree_and_its_probability(model: Path, capsys: Capture)
     assert parse(model, "--json", "-n", "2", "--text", "w1 w2") == 0
     found = json.loads(capsys.readouterr().out)
     best, second = found.pop("nbest")
-    assert found == {"words": ["w1", "w2"], **best}
+    assert found == {"line": 1, "text": "w1 w2", "words": ["w1", "w2"], **best}
     assert best["score"] >= second["score"]
     assert read_tree(best["tree"], "here").words == ("w1", "w2")
     assert parse(model, "--json", "--text", "w1 w2") == 0

@@ -118,12 +118,15 @@ def test_json_is_one_object_per_line(
     assert translate(reversing_folder, path, "--json") == 0
     spoken, blank = map(json.loads, capsys.readouterr().out.splitlines())
     (best,) = reversing.translate_detailed(["ant bee"])[0]
-    assert list(spoken) == ["text", "score", "tokens", "complete", "log_probability"]
+    known = ["text", "translation", "score", "tokens", "complete", "log_probability"]
+    assert list(spoken) == ["line", "source", *known]
+    assert (spoken["line"], spoken["source"], spoken["translation"]) == (1, "ant bee", "bee ant")
     assert spoken["text"] == "bee ant"
     assert spoken["score"] == pytest.approx(best.score, abs=1e-4)
     assert spoken["tokens"] == list(best.tokens)
     assert spoken["complete"] is True
-    assert blank == {"text": "", "score": 0.0, "tokens": [], "complete": True, "log_probability": 0.0}
+    nothing = {"text": "", "translation": "", "score": 0.0, "tokens": [], "complete": True, "log_probability": 0.0}
+    assert blank == {"line": 2, "source": "", **nothing}
     assert translate(reversing_folder, path, "--json", "--n-best", 3) == 0
     spoken, _ = map(json.loads, capsys.readouterr().out.splitlines())
     assert spoken["text"] == spoken["nbest"][0]["text"]
@@ -219,10 +222,12 @@ def refused(capsys: Capture, model: Path, *arguments: str | Path) -> str:
     return shown.err.removeprefix("heedful: error: ").rstrip("\n")
 
 
-def test_a_missing_file_is_refused_before_the_model_is_loaded(tmp_path: Path, capsys: Capture) -> None:
+def test_a_missing_file_is_refused_before_the_model_is_loaded(
+    reversing_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
     missing = tmp_path / "missing.txt"
-    assert refused(capsys, tmp_path / "no-model", missing) == f"{missing}: no such file."
-    assert refused(capsys, tmp_path / "no-model", tmp_path) == f"{tmp_path}: this is a folder, but must be a file."
+    assert refused(capsys, reversing_folder, missing) == f"{missing}: no such file."
+    assert refused(capsys, reversing_folder, tmp_path) == f"{tmp_path}: this is a folder, but must be a file."
 
 
 def test_a_missing_model_is_refused(tmp_path: Path, capsys: Capture, monkeypatch: pytest.MonkeyPatch) -> None:

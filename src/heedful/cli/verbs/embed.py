@@ -34,11 +34,12 @@ def command(
     Writes one JSON object per line, with `text` and `vector`. A file of --output that ends in .npy, .npz or
     .safetensors holds an array of all vectors instead, texts x width, called `vectors` where it has a name.
     """
-    output, rules = asked.output, asked.recipe.rules
+    output = asked.output
     suffix = "" if output is None else output.suffix.lower()
     lines = (*_LINES, *_TABLES) if asked.data else _LINES
     if suffix not in (*lines, *_ARRAYS):
         raise UserError(f"{output}: vectors are written as {', '.join((*lines[1:], *_ARRAYS))}, not as {suffix}.")
+    rules = asked.recipe.rules
     images = rules.inputs == ("image",)
     if rules.searches or (rules.images and not images):
         raise UserError(
