@@ -105,7 +105,7 @@ def _table(corpus: Csv | Tsv, roles: Sequence[str], words: bool) -> GivenRows:
 
     csv = isinstance(corpus, Csv)
     return GivenRows(
-        file.name, "csv" if csv else "tsv", names, given, corpus.has_header, table.separator, _marked(file)
+        file.name, "csv" if csv else "tsv", names, given, table.corpus.has_header, table.separator, _marked(file)
     )
 
 

@@ -123,8 +123,8 @@ def _refuse_table(name: str, plain: Sequence[str]) -> None:
         return
     if found.container not in ("text", "empty", "image", *plain) and found.certainty != "in doubt":
         raise UserError(
-            f"{name} is {found.words}: give it as --data {name}, or as standard input (`< {name}`) if each line of it "
-            "is a text."
+            f"{name} is not plain text, but {found.words}: give it as --data {name}, or as standard input "
+            f"(`< {name}`) if each line of it is a text."
         )
 
 

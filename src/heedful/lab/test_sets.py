@@ -37,7 +37,7 @@ def recipe_corpora(model: str, recipe: Recipe, split: str) -> tuple[AnyCorpus, .
     if corpora:
         return corpora
     other = "valid" if split == "test" else "test"
-    way_out = "there is nothing to evaluate it on, but a recipe with one can start from it (`train.start_from`)"
+    way_out = by_caller("name a file that it is evaluated on, by --data", "give `data`")
     if getattr(recipe.data, other):
         way_out = by_caller(f"add --split {other}", f"choose `split={other!r}`")
     if recipe.rules.test_files:
@@ -69,10 +69,10 @@ def check_given(given: AlignedFiles, rules: TaskRules, model: str) -> None:
     check_files(given)
 
 
-def averaged_tests(models: Sequence[str], described: Described, given: AlignedFiles | None, split: str) -> list[Test]:
+def averaged_tests(models: Sequence[str], described: Described, given: AnyCorpus | None, split: str) -> list[Test]:
     """Return the test corpora of each of several models of one task; refuse models whose scores have no mean."""
     rules = described[models[0]][0].rules
-    if given:
+    if isinstance(given, AlignedFiles):
         check_given(given, rules, models[0])
     tests: list[Test] = [
         ((given,), "") if given else (recipe_corpora(model, recipe, split), recipe.data.folder)

@@ -9,6 +9,7 @@ from heedful.base.options import Option, show_options
 from heedful.config.decode import SearchOptions
 from heedful.config.tasks import choose_metrics, refuse_evaluation_option
 from heedful.data.corpora.files import check_files
+from heedful.data.corpora.given_file import given_corpus
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
 from heedful.tasks.answer.answer import MAX_ANSWER
 from heedful.tasks.loading import find_task, load
@@ -67,6 +68,9 @@ def evaluate(
 ) -> Evaluation | dict[str, Evaluation]:
     """Score a loaded model, or the model in a folder, on data in memory: see its method `evaluate`.
 
+    A path is a file, or a folder of images, with the columns of the recipe's corpora: the scores are those of
+    `heedful evaluate --data`.
+
     Without data, score it on the corpora of its recipe, and return the scores of each by name, or by number for one
     without a name: those of `data.test`, or of `data.valid` with `split="valid"`. `device` and `precision` are those of
     `heedful.load`. `metrics` are functions of your own by name, which score what the model predicts against the
@@ -87,6 +91,10 @@ def evaluate(
         chosen, names = choose_metrics(names, recipe.rules, named), None
     for option in options:
         refuse_evaluation_option(option, f"`{option}`", recipe.rules, named)
+    if isinstance(data, str | PathLike):
+        corpus = given_corpus(recipe, str(check_path("data", data)))
+        named_metric: dict[str, Any] = {} if names is None else {"metric": names}
+        return find_task(recipe, task).evaluate(loaded, corpus, "", {**options, **named_metric}).with_metrics(own)
     if data is not None:
         by_name: dict[str, Any] = {} if names is None else {"metrics": names}
         found: Evaluation = loaded.evaluate(data, **by_name, **options).with_metrics(own)

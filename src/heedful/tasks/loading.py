@@ -9,8 +9,9 @@ from typing import Any, TypeVar, overload
 
 from heedful.base.arguments import check_path, check_several
 from heedful.base.errors import UserError
+from heedful.config.reading.bundle_config import other_task
 from heedful.config.recipe import Recipe
-from heedful.models.bundle import other_task, own_network_of, read_recipe
+from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement
 from heedful.tasks.shared.task import Task

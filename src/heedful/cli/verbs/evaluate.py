@@ -14,6 +14,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli import messages
+from heedful.cli.answering import DataOption, DataSetOption
 from heedful.cli.options import (
     LONGEST_ANSWER,
     THRESHOLD,
@@ -35,7 +36,7 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.cli.output import Line, check_output, progress_bar, write_result
-from heedful.config.corpora.containers import AlignedFiles
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus
 from heedful.tasks.parse.parse import ParseOptions
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def command(
     ],
     source: TestSourceOption = None,
     target: TestTargetOption = None,
+    data: DataOption = None,
+    settings: DataSetOption = None,
     metric: Annotated[
         list[str] | None,
         option(
@@ -84,7 +87,7 @@ def command(
     decoding: DecodingOptions,
     words: Wording,
 ) -> None:
-    """Score a model on a test set: the recipe's `data.test`, or --source and --target.
+    """Score a model on a test set: the recipe's `data.test`, a file with the same columns (--data), or two files.
 
     Translators: BLEU and chrF, or other metrics, with their signatures, and the
     perplexity of the references. Classifiers: accuracy and F1, and which classes are confused.
@@ -98,7 +101,9 @@ def command(
     if others and len(models) > 1:
         raise UserError("--with makes one ensemble, but several models are given: name one, and the others by --with.")
     check_output(output)
-    given = _given_files(source, target, split, to)
+    given: AnyCorpus | None = _given_files(source, target, split, to, data)
+    if settings and data is None:
+        raise UserError("--set says how a file is read: name it by --data, or leave --set out.")
     from heedful.config.tasks import choose_metrics, refuse_evaluation_option
     from heedful.lab.test_sets import averaged_tests, common_rules, describe
     from heedful.metrics.recorded_results import record as record_result
@@ -126,6 +131,11 @@ def command(
             f"--outputs is for what a model says of whole texts, but {models[0]} is a model that {rules.does}: "
             "leave it out."
         )
+    if data is not None:
+        from heedful.data.corpora.given_file import given_corpus
+
+        given = given_corpus(described[models[0]][0], data, settings or ())
+        given = given.model_copy(update={"to": to}) if to else given
     tests = averaged_tests(models, described, given, split or "test")
     results: list[ModelResult] = []
     for name, (corpora, folder) in zip(models, tests, strict=True):
@@ -154,11 +164,15 @@ def command(
 
 
 def _given_files(
-    source: str | None, targets: list[str] | None, split: str | None, to: str | None
+    source: str | None, targets: list[str] | None, split: str | None, to: str | None, data: str | None
 ) -> AlignedFiles | None:
-    """Return the corpus of the command line, if there is one."""
+    """Return the corpus of --source and --target, if they are given."""
+    if data is not None and (source is not None or targets):
+        raise UserError("--data is a whole test set: leave out --source and --target, or give them without --data.")
+    if data is not None and split:
+        raise UserError("--split chooses among the recipe's corpora: leave it out next to --data.")
     if source is None and not targets:
-        if to:
+        if to and data is None:
             raise UserError("--to is for --source and --target: the recipe's corpora have their own `to`.")
         return None
     if source is None or not targets:

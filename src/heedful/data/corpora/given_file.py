@@ -23,7 +23,8 @@ from heedful.data.corpora.formats.detection import Detected, detect
 from heedful.data.corpora.formats.lines import check_exists, check_folder, locate
 
 _TABLES: Final = ("csv", "tsv", "jsonl")
-_OWN: Final = ("name", "weight", "lines", "part", "sample")  # keys about the recipe's own file
+_UNSURE: Final = ("csv", "tsv", "conll", "text", "empty")  # what a short file may be taken for
+_OWN: Final = ("name", "weight", "lines", "part", "sample", "separator")  # keys about the recipe's own file
 # Containers that detection tells apart, and the key that recipes have for them.
 _KEYS: Final[Mapping[str, str]] = {
     "conllu": "conll",
@@ -108,10 +109,10 @@ def _form(path: str, template: AnyCorpus, keys: Sequence[str], answered: bool) -
     known, found = _form_of(template), detect(path)
     asked = next((key for key in keys if key in FORMS), None)
     container = _KEYS.get(found.container, found.container)
-    alike = any(Path(name).suffix == Path(path).suffix for name in template.files())
+    alike = any(Path(name).suffix == Path(path).suffix != "" for name in template.files())
     if asked is not None:
         return asked, found
-    if known == container or (alike and known in _TABLES and container in ("csv", "tsv", "text", "empty")):
+    if known == container or (alike and container in _UNSURE and not (answered and known in ("pairs", "text"))):
         return known, found
     if container in ("text", "empty"):
         return "text" if answered or known == "builtin" else known, found
@@ -129,6 +130,8 @@ def _form_of(corpus: AnyCorpus) -> str:
 def _table(path: str, form: str, template: AnyCorpus) -> dict[str, Any]:
     """Return the keys of the corpus: those of the template, as far as the container has them, and the file."""
     written = template.model_dump(exclude_none=True, exclude={*_OWN, *template.file_keys, *template.folder_keys})
+    if not written.get("header"):
+        written.pop("header", None)  # the file may have one
     same = form == _form_of(template)
     kept = {key: value for key, value in written.items() if same or (form in _TABLES and key in ROLES)}
     if not same:
@@ -154,13 +157,14 @@ class _Columns:
         """Their names; none where the first line has no names."""
         return [column.place for column in self.found.columns if isinstance(column.place, str)]
 
-    def refuse(self, role: str, place: object) -> UserError:
+    def refuse(self, role: str, place: object, taken: Sequence[object]) -> UserError:
         """Say that a role has no column, which columns there are, and how to name one."""
         noun = "field" if self.form == "jsonl" else "column"
         columns = [str(column.place) for column in self.found.columns]
         listed = ", ".join(columns[:_NAMES_SHOWN]) + (", ..." if len(columns) > _NAMES_SHOWN else "")
-        fits = (column.place for column in self.found.columns if column.kind == _KINDS.get(role, "text"))
-        example = f"--set data.{role}={next(fits, columns[0] if columns else 1)}"
+        free = [column for column in self.found.columns if column.place not in taken]
+        fits = (column.place for column in free if column.kind == _KINDS.get(role, "text"))
+        example = f"--set data.{role}={next(fits, free[0].place if free else 1)}"
         way_out = by_caller(
             f"name the one with the {_NOUNS.get(role, role)}s, as in {example}", f"give rows with `{role}`"
         )
@@ -186,7 +190,7 @@ def _with_places(
         elif role in columns.names and role not in set_here:
             places[role] = role
         elif role in asked and (columns.names or not place):
-            raise columns.refuse(role, place)
+            raise columns.refuse(role, place, list(places.values()))
     return places
 
 

@@ -98,8 +98,7 @@ def test_what_means_nothing_for_a_masked_model_is_refused(masked: Path, tmp_path
         assert refused(capsys, folder, "--split", key) == f"{folder}: its recipe has no `data.{key}`: {way_out}."
     nothing = written(changed(changed(bundle, ("data", "test"), []), ("data", "valid"), []), tmp_path / "nothing")
     assert refused(capsys, nothing) == (
-        f"{nothing}: its recipe has no `data.test`: there is nothing to evaluate it on, but a recipe with one can "
-        "start from it (`train.start_from`)."
+        f"{nothing}: its recipe has no `data.test`: name a file that it is evaluated on, by --data."
     )
 
 

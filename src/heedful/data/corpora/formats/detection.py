@@ -243,7 +243,7 @@ def _conll(lines: Sequence[str], suffix: str) -> dict[str, object] | None:
         return None
     if sum(" " in cell for cell in words) > 0.1 * len(words) or sum(map(len, words)) > 15 * len(words):
         return None
-    if len({row[-1] for row in rows}) > max(2, len(rows) / 2):
+    if not named and len({row[-1] for row in rows}) > max(2, len(rows) / 2):
         return None
     if tabs and width == len(_CONLL_U) and all(re.match(r"\d+", row[0]) for row in rows):
         rows = [row for row in rows if row[0].isdecimal()]
