@@ -3,18 +3,19 @@
 A verb says how its model answers (`Answers`); its inputs are lines, images, or the rows of a file given by --data.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 
 from heedful.base.errors import UserError, counted
 from heedful.base.files import expand_user
 from heedful.cli import messages
 from heedful.cli.answer_formats import RowWriter, row_writer
-from heedful.cli.answers import Answers, Given, Outcome, Run
+from heedful.cli.answers import Answers, Given, Outcome
 from heedful.cli.given_rows import Format, GivenRows, open_rows
 from heedful.cli.input import InputLines, image_inputs, open_inputs
 from heedful.cli.options import (
@@ -59,6 +60,88 @@ FormatOption = Annotated[
         rich_help_panel="Whole files",
     ),
 ]
+
+
+class Run(Generic[Found]):
+    """The way of inputs through a model, in order.
+
+    With `tolerant`, an input that cannot be read or answered has an error instead of an answer; otherwise the first
+    error ends the run, after the answers to all inputs before it.
+    """
+
+    def __init__(self, answers: Answers[Found], inputs: Iterable[Given], name: str, *, tolerant: bool) -> None:
+        self._answers, self._inputs, self._name, self._tolerant = answers, iter(inputs), name, tolerant
+        self._again = deque[Given]()  # inputs that were read before a refused one, and not answered
+        self._waiting = deque[Given]()  # inputs whose answers are yet to come
+        self._unreadable: UserError | None = None  # what ended the inputs themselves
+        self._refused: UserError | None = None
+
+    def outcomes(self, **options: Any) -> Iterator[Outcome[Found]]:
+        """Yield each input with its answer; `options` are keyword arguments of the stream, as far as it takes them."""
+        taken = {name: value for name, value in options.items() if name in self._answers.takes}
+        if self._tolerant and "refused" in self._answers.takes:
+            taken["refused"] = self._refuse
+        ended = False
+        while not ended:
+            answered = 0
+            try:
+                for found in self._answers.stream(self._contents(), **taken):
+                    yield from self._skipped()
+                    given, error = self._waiting.popleft(), self._refused
+                    self._refused, answered = None, answered + 1
+                    located = error and self._located(error, given, answered)
+                    yield Outcome(given, found, located, answered=error is None)
+                ended = True
+            except UserError as error:
+                yield from self._skipped()
+                if not self._tolerant or error is self._unreadable or not self._waiting:
+                    raise
+                given = self._waiting.popleft()
+                yield Outcome(given, error=self._located(error, given, answered + 1))
+                self._again.extendleft(reversed(self._waiting))
+                self._waiting.clear()
+        yield from self._skipped()
+
+    def _contents(self) -> Iterator[Any]:
+        """Yield what the model reads of each input that it is asked about."""
+        while True:
+            given = self._again.popleft() if self._again else self._next()
+            if given is None:
+                return
+            if not (given.skip or given.error):
+                try:
+                    content = self._answers.read(given.values, given.where)
+                except UserError as error:
+                    if not self._tolerant:
+                        self._unreadable = error
+                        raise
+                    given = replace(given, error=error)
+                else:
+                    self._waiting.append(given)
+                    yield content
+                    continue
+            self._waiting.append(given)
+
+    def _next(self) -> Given | None:
+        try:
+            return next(self._inputs, None)
+        except UserError as error:
+            self._unreadable = error
+            raise
+
+    def _skipped(self) -> Iterator[Outcome[Found]]:
+        """Yield the inputs that the model is not asked about, up to the next one that it is."""
+        while self._waiting and (self._waiting[0].skip or self._waiting[0].error):
+            given = self._waiting.popleft()
+            yield Outcome(given, error=given.error)
+
+    def _refuse(self, error: UserError) -> None:
+        self._refused = error
+
+    def _located(self, error: UserError, given: Given, number: int) -> UserError:
+        """Return an error with the place of its input: a stream counts the items of one call."""
+        text = str(error).replace(f"{self._name}, line {number:,}", given.where)
+        return UserError(text if not given.where or given.where in text else f"{given.where}: {text}")
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """The rows of a file given by --data, each with what it holds, so that answers can be written next to it."""
 
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
-from typing import Any, Final, Literal, assert_never
+from typing import Any, Literal, assert_never
 
 from heedful.base.errors import UserError, counted
 from heedful.cli.answers import Given
@@ -27,7 +26,6 @@ from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
 from heedful.data.corpora.formats.rows import Row, json_object
 
 Format = Literal["csv", "tsv", "jsonl", "conll"]
-_RANGE: Final = re.compile(r"\d+[-.]\d+")  # the number of a word of several tokens, or of none, in CoNLL-U
 
 
 @dataclass(frozen=True)
@@ -180,13 +178,15 @@ def _lines(name: str, role: str) -> GivenRows:
 
 def _sentences(corpus: Conll) -> Iterator[Given]:
     """Yield the sentences of a file with words in columns, each with all its lines and the blank one after it."""
-    file = locate(corpus.conll)
+    from heedful.data.corpora.tagged import conll_words
+
+    file, word_of = locate(corpus.conll), conll_words(corpus)
     lines: list[tuple[str, bool]] = []
     words: list[str] = []
     first = 1
     for number, line in enumerate(read_lines(file), start=1):
         ends = not line.strip() or line.startswith("-DOCSTART-")
-        word = None if ends else _word(corpus, line, f"{file.name}, line {number:,}", first=not words)
+        word = None if ends else word_of(line, f"{file.name}, line {number:,}", not words)
         lines.append((line, word is not None))
         words += [] if word is None else [word]
         if ends:
@@ -198,18 +198,6 @@ def _sentences(corpus: Conll) -> Iterator[Given]:
 
 def _sentence(words: list[str], lines: list[tuple[str, bool]], where: str) -> Given:
     return Given({"text": words}, where, row=GivenRow([" ".join(words)], lines=lines), skip=not words)
-
-
-def _word(corpus: Conll, line: str, where: str, first: bool) -> str | None:
-    """Return the word of a line; None for a comment, and for a range of words in CoNLL-U."""
-    columns = line.split("\t") if "\t" in line else line.split()
-    if first and line.startswith("#") and "\t" not in line and (line[1:2] == " " or len(columns) < corpus.word):
-        return None
-    if len(columns) < corpus.word:
-        raise UserError(f"{where} has {counted(len(columns), 'column')}, but `word` is column {corpus.word}.")
-    if corpus.word > 1 and _RANGE.fullmatch(columns[0]):
-        return None
-    return columns[corpus.word - 1].strip()
 
 
 def _trees(corpus: Trees) -> Iterator[Given]:

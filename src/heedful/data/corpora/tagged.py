@@ -1,7 +1,7 @@
 """Sentences of words with a label each: in columns as CoNLL has them, in tables, and in JSON lines."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -112,6 +112,23 @@ def _columns(corpus: Conll, file: TextFile) -> _Columns:
         place_of(column, names, file, key) for key, column in (("word", corpus.word), ("label", corpus.label))
     )
     return _Columns(word, label, named)
+
+
+def conll_words(corpus: Conll, folder: str = "") -> Callable[[str, str, bool], str | None]:
+    """Return what reads the word of a line, which needs no label; None for a line that has no word.
+
+    It gets the line, its place, and whether it may be the first of a sentence.
+    """
+    (file,) = files_of(corpus, folder)
+    settled = settle_conll(corpus, folder)
+    columns = _columns(settled.model_copy(update={"label": settled.word}), file)
+    columns = replace(columns, named=columns.named or columns.word > 1)  # without labels, ranges are told by numbers
+
+    def word(line: str, where: str, first: bool) -> str | None:
+        row = columns.row(line, where, first)
+        return None if row is None else row[0]
+
+    return word
 
 
 def _conll_texts(corpus: Conll, folder: str) -> Iterator[TaggedText]:
