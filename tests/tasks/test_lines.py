@@ -86,6 +86,12 @@ SMALL: Mapping[str, Small] = {
         "the most frequent token for every mask, learned from the 240 training tokens",
         _texts,
     ),
+    "answer": Small(
+        {"train": {"builtin": "reports", "count": 12}, "valid": {"builtin": "reports", "part": "valid", "count": 4}},
+        {"family": "reader", "encoder": ENCODER},
+        "f1",
+        "the span of greatest overlap of words with the question, learned from the 12 training questions",
+    ),
     "parse": Small(
         {"train": {"trees": "train"}, "valid": {"trees": "valid"}, "max_length": 30},
         {"family": "transformer", **TINY},

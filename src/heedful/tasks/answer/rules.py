@@ -54,6 +54,7 @@ ANSWER: Final = TaskRules(
     on_encoder_of=on_bert,
     evaluation_options=("threshold", "max_answer"),
     same_keys=("model.no_answer",),
+    line="the span of greatest overlap of words with the question",
     explained="How an answer was found",
     explained_as=("Text", "Answer"),
     check=_check,

@@ -20,12 +20,14 @@ from heedful.metrics.rows import validation_scores
 from heedful.models.bundle import Bundle
 from heedful.models.networks import SpanReader
 from heedful.tasks.answer.answer import Choice
+from heedful.tasks.answer.baseline import MOST_QUESTIONS, OverlapReader
 from heedful.tasks.answer.data import PiecedQuestion, piece_questions, prepare_questions
-from heedful.tasks.answer.metrics import METRICS
+from heedful.tasks.answer.metrics import METRICS, score_answers
 from heedful.tasks.answer.model import Reader
 from heedful.tasks.answer.objective import AnswerEnds
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import choose_answer, collator_of, compare_answers, read_windows
+from heedful.tasks.shared.line import Line, sample_rows
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
 from heedful.tasks.shared.validation import Asked, Validated, some_outputs
@@ -69,6 +71,17 @@ class AnswerTask(Task):
         samples = some_outputs([one.question for one in questions], [" / ".join(answers) for answers in true], said)
         scores = validation_scores(METRICS, compare_answers(said, questions, readings))
         return Validated(scores, said, true, samples)
+
+    def line(self, bundle: Bundle[SpanReader], prepared: Prepared, asked: Asked) -> Line:
+        """Answer the same questions by overlap of words; see `baseline.py`."""
+        data, form = bundle.recipe.data, TextForm.of(bundle.recipe.data)
+        read = (question for corpus in data.train for question in read_questions(corpus, data.folder))
+        fitting = [question for question in read if not form.too_long(question.text)]
+        rows, sample = sample_rows(len(fitting), MOST_QUESTIONS, "question")
+        reader = OverlapReader([fitting[row] for row in rows], model_of(bundle.recipe, ReaderModel).no_answer)
+        questions, _ = self._validation_rows(bundle, prepared, asked.most)
+        found = score_answers(list(map(reader.answer, questions)), [question.answers for question in questions])
+        return Line({"f1": found.f1, "exact_match": found.exact_match}, sample)
 
     def _validation_rows(
         self, bundle: Bundle[SpanReader], prepared: Prepared, most: int | None
