@@ -8,6 +8,7 @@ import pytest
 from tests.shared.refusals import like, refuses
 
 from heedful.base.arguments import check_flag, check_number, check_path, check_texts, check_whole
+from heedful.tasks.shared.streaming import chunks
 
 
 @pytest.mark.parametrize(
@@ -85,3 +86,11 @@ def test_numbers_of_numpy_and_paths_are_taken() -> None:
     assert check_whole("beam", np.int64(3), least=1) == 3
     assert check_number("length_penalty", np.float32(0.5)) == check_number("length_penalty", 0.5) == 0.5
     assert check_path("path", Path("a")) == check_path("path", "a") == Path("a")
+
+
+def test_an_open_text_file_is_its_lines_without_their_ends(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"one \r\n\ntwo\nthree")
+    with (tmp_path / "a.txt").open(newline="") as file:
+        assert check_texts(file) == ["one ", "", "two", "three"]
+    with (tmp_path / "a.txt").open() as file:
+        assert [*chunks(file, 3)] == [["one ", "", "two"], ["three"]]

@@ -1,5 +1,6 @@
 """Checks of what Python callers pass: a wrong value is refused in one line that names it and says what it must be."""
 
+import io
 import math
 import operator
 import os
@@ -8,9 +9,11 @@ from collections.abc import Iterable, Mapping
 from numbers import Real
 from pathlib import Path
 from reprlib import repr as shortened
-from typing import SupportsIndex
+from typing import SupportsIndex, TypeVar
 
 from heedful.base.errors import UserError, counted, option
+
+Item = TypeVar("Item")
 
 
 def warn_of_old_name(old: str, new: str) -> None:
@@ -47,7 +50,14 @@ def check_several(items: object, name: str) -> Iterable[object]:
         raise UserError(f"`{name}` is one text, but must be a list of texts: put it in brackets.")
     if isinstance(items, bytes | Mapping) or not isinstance(items, Iterable):
         raise UserError(f"`{name}` is {shortened(items)}, but must be a text or a list of texts.")
-    return items
+    return lines_of(items)
+
+
+def lines_of(items: Iterable[Item]) -> Iterable[Item]:
+    """Return items as they are, but those of an open text file without the ends of its lines."""
+    if not isinstance(items, io.TextIOBase):
+        return items
+    return (line.removesuffix("\n").removesuffix("\r") for line in items)
 
 
 def check_one_each(number: int, noun: str, found: int, other: str, hint: str = "") -> None:

@@ -12,6 +12,7 @@ from heedful.config.section import Section
 from heedful.config.task_rules import Tables, TaskRules, model_of
 from heedful.config.tasks import TASKS
 from heedful.config.train.schedules import InverseSqrt, Noam, UntunedExponentialWarmup, UntunedLinearWarmup
+from heedful.config.train.table import Train
 
 
 def check_recipe(recipe: Tables, rules: TaskRules) -> None:
@@ -55,13 +56,20 @@ def _check_splits(recipe: Tables) -> None:
         twice = next((name for index, name in enumerate(names) if name in names[:index]), None)
         if twice:
             raise ValueError(f"`data.{split}` has two corpora named `{twice}`: give each its own `name`")
-    train, valid = recipe.train, recipe.data.valid
-    if train.average and train.average.best and not valid:
-        raise ValueError(
-            "`train.average.best` needs `data.valid`: the best checkpoints are those with the best validation scores"
-        )
-    if train.validation.metric != "loss" and not valid:
-        raise ValueError(f'`train.validation.metric` is "{train.validation.metric}", which needs `data.valid`')
+    refused = (
+        "valid" in recipe.data.model_fields_set and not recipe.data.valid
+    )  # where it is not set, rows are held out
+    if refused and (need := needs_validation(recipe.train)):
+        raise ValueError(need)
+
+
+def needs_validation(train: Train) -> str | None:
+    """Return which key needs validation data, in words; None if none does."""
+    if train.average and train.average.best:
+        return "`train.average.best` needs `data.valid`: the best checkpoints are those with the best validation scores"
+    if train.validation.metric != "loss":
+        return f'`train.validation.metric` is "{train.validation.metric}", which needs `data.valid`'
+    return None
 
 
 def _check_warmup(recipe: Tables) -> None:

@@ -35,6 +35,8 @@ class Recipe(Tables):
 
     _followed: FollowedDefaults | None = PrivateAttr(default=None)  # defaults that were resolved from its run
 
+    _held_out: str | None = PrivateAttr(default=None)  # validation data that was taken from the training corpora
+
     @property
     def followed(self) -> FollowedDefaults | None:
         """The keys that follow the run, where they were resolved."""
@@ -43,6 +45,15 @@ class Recipe(Tables):
     def follow(self, followed: FollowedDefaults) -> None:
         """Record which keys follow the run."""
         self._followed = followed
+
+    @property
+    def held_out(self) -> str | None:
+        """What was held out as validation data, in words, where the recipe itself names none."""
+        return self._held_out
+
+    def hold_out(self, words: str | None) -> None:
+        """Record what was held out."""
+        self._held_out = words
 
     @property
     def rules(self) -> TaskRules:

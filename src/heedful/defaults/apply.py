@@ -18,6 +18,7 @@ from heedful.defaults.pairs import PAIRS
 from heedful.defaults.questions import QUESTIONS
 from heedful.defaults.rules import Case, TaskDefaults
 from heedful.defaults.running_text import RUNNING_TEXT
+from heedful.defaults.split import with_held_out_rows, with_split_of
 from heedful.defaults.tagged import TAGGED
 from heedful.defaults.texts import TEXTS
 from heedful.defaults.trees import TREES
@@ -42,6 +43,7 @@ _UNKNOWN: Final = CorpusFacts(LITTLE, 0, more=True)
 
 def with_followed_defaults(recipe: Recipe) -> Recipe:
     """Return the recipe with the defaults that follow its run, and which these are; unreadable data changes nothing."""
+    recipe = with_held_out_rows(recipe)
     facts, task = None, _task_defaults(recipe)
     if task is not None and _is_open(recipe):
         facts = count(task.rows(recipe))
@@ -70,6 +72,7 @@ def decide(recipe: Recipe, facts: CorpusFacts | None) -> Mapping[str, Any]:
 
 def with_values_of(recipe: Recipe, run: Recipe) -> Recipe:
     """Return the recipe of a run that is resumed: keys that follow a run have the values that it began with."""
+    recipe = with_split_of(recipe, run)
     if recipe.train.start_from:
         return recipe
     said = Case(recipe, _UNKNOWN)

@@ -19,6 +19,7 @@ from heedful.data.epochs.loader import TrainingFeed
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.defaults.apply import with_followed_defaults
+from heedful.defaults.split import why_not_split
 from heedful.doctor.chosen_values import is_set, without_chosen
 from heedful.doctor.corpora.corpus_lint import LintedCorpus
 from heedful.doctor.corpora.data import CheckedData, check_data
@@ -315,6 +316,6 @@ def _without_validation(recipe: Recipe) -> Iterator[Finding]:
             "note",
             "no_validation",
             "run",
-            "there is no `data.valid`: the last model is kept instead of the best one",
-            "Name a validation corpus.",
+            f"there is no validation data: {why_not_split(recipe)}. The last model is kept instead of the best one",
+            "Name a validation corpus by `data.valid`.",
         )

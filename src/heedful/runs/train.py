@@ -10,8 +10,11 @@ from typing import Any
 from rich.console import Console
 
 from heedful.base.arguments import check_path
-from heedful.config.reading.load import find_recipe_rules, load_recipe
+from heedful.base.errors import UserError
+from heedful.config.corpora.roles import ROLES
+from heedful.config.reading.load import RecipeSource, find_recipe_rules, load_recipe
 from heedful.config.recipe import Recipe
+from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.in_memory import refuse_lost_rows, spool
 from heedful.doctor.at_start import warnings_at_start
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
@@ -138,7 +141,8 @@ def train(
     task: A task of your own, if the model is trained for something that is not one of Heedful's tasks.
     train, valid, test: Corpora in memory, instead of those of the recipe: a list of (source, target) or (text, label)
         pairs, of dictionaries, or of texts; a dictionary of columns; a frame of pandas or polars; a `datasets` data
-        set. Columns are `source` and `target`, or `text`, `label` and optionally `second`.
+        set. Columns are `source` and `target`, or `text`, `label` and optionally `second`. Without `valid`, some rows
+        are held out as validation data, unless it is `[]`.
     network: A function of your own, `network(recipe, vocabularies)`, that returns the module to train instead of the
         one that [model] describes. Such a model is loaded with it too: `heedful.load(out, network=...)`.
     tokenizer: A tokenizer of your own instead of a trained one: a `tokenizers.Tokenizer`, an object with the methods of
@@ -155,7 +159,12 @@ def train(
     own_metrics = check_metrics(metrics, needed)
     if own_metrics:
         rules = needed.with_metrics({name: metric.better for name, metric in own_metrics.items()})
-    corpora = {split: spool(rows, needed, split) for split, rows in given.items() if rows is not None}
+    _check_before_data(recipe, overrides, rules, needed, [split for split, rows in given.items() if rows is not None])
+    corpora: dict[str, object] = {
+        split: [] if split == "valid" and isinstance(rows, list | tuple) and not rows else spool(rows, needed, split)
+        for split, rows in given.items()
+        if rows is not None
+    }
     as_it_is = isinstance(recipe, Recipe) and not (overrides or corpora or own_metrics)
     resolved = recipe if isinstance(recipe, Recipe) and as_it_is else load_recipe(recipe, overrides, rules, corpora)
     refuse_lost_rows(resolved.data)
@@ -174,3 +183,27 @@ def train(
         warnings=lambda: () if quiet else warnings_at_start(resolved, named),
     )
     return Run(trained, task, network=network, tokenizer=tokenizer)
+
+
+def _check_before_data(
+    recipe: RecipeSource,
+    overrides: Sequence[str] | Mapping[str, Any],
+    rules: TaskRules | None,
+    needed: TaskRules,
+    given: Sequence[str],
+) -> None:
+    """Refuse a wrong recipe before the rows that it is given are read: a corpus of the same roles stands in for them.
+
+    Whether the rows have optional roles, such as a second text, is not known yet.
+    """
+    form, errors = needed.roles[0], list[UserError]()
+    if not given or not set(form.read) <= set(ROLES):
+        return
+    for roles in (form.needed, form.read):
+        stand_in = {"jsonl": "rows", **{role: role for role in roles}}
+        try:
+            load_recipe(recipe, overrides, rules, dict.fromkeys(given, stand_in))
+        except UserError as error:
+            errors.append(error)
+    if len(errors) == 2:
+        raise errors[0]

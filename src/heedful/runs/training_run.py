@@ -80,7 +80,7 @@ def train(
             position = job.resume(checkpoint, progress)
             progress.say(f"Resuming {run} from step {position.step:,}, epoch {position.epoch + 1:,}")
         else:
-            for line in (*warnings(), *filter(None, [describe_defaults(recipe)])):
+            for line in (*warnings(), *filter(None, [recipe.held_out, describe_defaults(recipe)])):
                 progress.say(line)
             job = prepare_job(recipe, progress, task)
             with memory_faults(memory_advice(job.recipe)):

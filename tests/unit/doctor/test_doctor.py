@@ -44,7 +44,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
     write(tmp_path / "b.txt", [" ".join(WORDS[int(digit)] for digit in number) for number in numbers])
 
     def made(data: dict[str, Any] | None = None, **train: Any) -> Recipe:
-        corpora = {"train": [{"source": "a.txt", "target": "b.txt", "weight": 1.5}], "batch_tokens": 100}
+        corpora = {"train": [{"source": "a.txt", "target": "b.txt", "weight": 1.5}], "valid": [], "batch_tokens": 100}
         return recipe_from_json(
             {
                 "data": {"folder": str(tmp_path), **corpora, **(data or {})},

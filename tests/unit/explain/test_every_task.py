@@ -192,7 +192,7 @@ def test_heads_that_read_a_question_are_silenced_apart_from_those_of_the_image()
     ("reader", (" ", "Who?"), "The text is blank:"),
     ("reader", (TEXT, " "), "`question`: the question is empty"),
     ("answers-about-images", (IMAGE, " "), "`question`: the question is empty:"),
-    ("images-vit", (7,), "`image` is int, but must be the path of a file, an array of pixels, or an image"),
+    ("images-vit", (7,), "`image` is int, but must be a path"),
 ])  # fmt: skip
 def test_what_cannot_be_explained_is_refused(name: str, asked: tuple[Any, ...], message: str) -> None:
     with pytest.raises(heedful.UserError, match=message):

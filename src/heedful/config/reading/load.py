@@ -46,7 +46,10 @@ def load_recipe(
         given = {f"data.{split}": table for split, table in corpora.items()}
         draft, _ = with_overrides(draft, [*draft.overrides, *overrides_of(given)[0]])
     own = source.given_rules if isinstance(source, Recipe) and rules is None else rules
-    return _checked(draft, lines, own)
+    recipe = _checked(draft, lines, own)
+    if isinstance(source, Recipe):
+        recipe.hold_out(source.held_out)
+    return recipe
 
 
 def find_recipe_rules(source: RecipeSource, overrides: Overrides = (), rules: TaskRules | None = None) -> TaskRules:
@@ -78,7 +81,7 @@ def _overridden(source: RecipeSource, overrides: Overrides) -> tuple[Draft, list
         else:
             what = f"The recipe is {shortened(source)}, but must be a path, a dictionary or a `heedful.Recipe`."
             raise UserError(what)
-        draft = draft_of(label, values, _base_of(path, values.pop("extends")) if "extends" in values else None)
+        draft = draft_of(label, values, _base_of(path, values.pop("extends"), label) if "extends" in values else None)
     draft, unapplied = with_overrides(draft, parsed)
     return draft, [*unread, *unapplied]
 
@@ -128,17 +131,17 @@ def _checked(draft: Draft, lines: Sequence[str] = (), rules: TaskRules | None = 
     return recipe
 
 
-def _base_of(path: Path, extends: object) -> tuple[str, Table]:
+def _base_of(path: Path, extends: object, label: str) -> tuple[str, Table]:
     """Read the recipe that another one extends: a file next to it, or a shipped recipe."""
     if not isinstance(extends, str):
-        raise UserError(f"{path}: `extends` must be a text in quotes: a file next to this one, or a shipped recipe.")
+        raise UserError(f"{label}: `extends` must be a text in quotes: a file next to this one, or a shipped recipe.")
     sibling, shipped = path.parent / extends, shipped_recipes()
     with files.user_faults(sibling):
         base = sibling if sibling.is_file() else shipped.get(extends)
     if base is None:
         what = f"`extends` names `{extends}`, which is neither a file in {path.parent} nor a shipped recipe"
-        raise UserError(f"{path}: {what}.{suggestion(extends, list(shipped))}")
+        raise UserError(f"{label}: {what}.{suggestion(extends, list(shipped))}")
     values = read_recipe_file(base)
     if "extends" in values:
-        raise UserError(f"{path}: `extends` names {base}, which extends another recipe: only one level is possible.")
+        raise UserError(f"{label}: `extends` names {base}, which extends another recipe: only one level is possible.")
     return str(base), values

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Final
 
 import numpy as np
 from PIL import Image
@@ -26,6 +26,7 @@ from heedful.data.images.decoding import (
     Channels,
     Pixels,
     convert_channels,
+    decode_image,
     is_image_name,
     pixels_of,
     read_image,
@@ -35,9 +36,9 @@ from heedful.data.text_form import TextForm
 
 @dataclass(frozen=True, eq=False)
 class LabelledImage:
-    """An image in a file, or its pixels, with the names of its classes and its number where a corpus has them."""
+    """An image in a file, its bytes or pixels, with the names of its classes and its number where a corpus has them."""
 
-    source: Path | Pixels | Scene
+    source: Path | bytes | Pixels | Scene
     labels: tuple[str, ...] = ()
     where: str = field(default="", compare=False)  # its place, for messages
     number: float | None = None
@@ -52,6 +53,8 @@ class LabelledImage:
         match self.source:
             case Path():
                 return read_image(self.source, channels, max_pixels)
+            case bytes():
+                return decode_image(self.source, self.where, channels, max_pixels)
             case Scene():
                 return convert_channels(draw_scene(self.source), channels)
             case pixels:
@@ -62,6 +65,8 @@ class LabelledImage:
         match self.source:
             case Path():
                 return sha256(read_bytes(self.source)).hexdigest()
+            case bytes():
+                return sha256(self.source).hexdigest()
             case Scene():
                 return sha256(self.source.sentence.encode()).hexdigest()
             case pixels:
@@ -295,7 +300,8 @@ def _chosen(images: Iterator[LabelledImage], corpus: AnyCorpus) -> Iterator[Labe
 
 # --- images of a program ----------------------------------------------------------------------------------------------
 
-AnyImage = str | PathLike[str] | np.ndarray[Any, Any] | Image.Image
+AnyImage = str | PathLike[str] | bytes | BinaryIO | np.ndarray[Any, Any] | Image.Image
+_SHAPES: Final = "height x width, or height x width x 3"
 
 
 def image_of(given: object, where: str, channels: Channels) -> LabelledImage:
@@ -304,19 +310,39 @@ def image_of(given: object, where: str, channels: Channels) -> LabelledImage:
         case str() | PathLike():
             path = check_path(where, given)
             return LabelledImage(path, where=str(path))
+        case bytes() | bytearray() | memoryview():
+            return LabelledImage(bytes(given), where=where)
         case Image.Image():
             return LabelledImage(pixels_of(given, channels), where=where)
         case np.ndarray():
-            return LabelledImage(as_images(given[None], where)[0], where=where)
+            if given.ndim not in (2, 3):
+                shape = " x ".join(map(str, given.shape)) or "a single number"
+                raise UserError(f"{where} has the shape {shape}, but must be {_SHAPES}.")
+            return LabelledImage(as_images(given[None], where, _SHAPES)[0], where=where)
+        case _ if callable(getattr(given, "read", None)):
+            return LabelledImage(_bytes_of(given, where), where=where)
         case _:
             raise UserError(
-                f"{where} is {type(given).__name__}, but must be the path of a file, an array of pixels, or an image "
-                "of Pillow."
+                f"{where} is {type(given).__name__}, but must be a path, the bytes of a file, an open file, an array "
+                "of pixels, or an image of Pillow."
             )
+
+
+def _bytes_of(file: Any, where: str) -> bytes:
+    """Return what an open file holds from where it stands."""
+    try:
+        data = file.read()
+    except (OSError, ValueError) as error:  # closed, or open for writing
+        raise UserError(f'{where} is a file that cannot be read ({error}): open it with mode "rb".') from error
+    if not isinstance(data, bytes):
+        raise UserError(f'{where} is a file that is open as text: open it with mode "rb".')
+    return data
 
 
 def is_one_image(images: object) -> bool:
     """Whether an argument is one image, and not several."""
     if isinstance(images, np.ndarray):
         return images.ndim < 3 or (images.ndim == 3 and images.shape[2] in (1, 3))
-    return isinstance(images, str | PathLike | Image.Image)
+    return isinstance(images, str | PathLike | bytes | bytearray | memoryview | Image.Image) or callable(
+        getattr(images, "read", None)
+    )

@@ -55,17 +55,23 @@ def read_npz(path: Path, name: str) -> NDArray[Any]:
             return npy.read_array(member, allow_pickle=False)
 
 
-def as_images(values: NDArray[Any], name: str) -> Pixels:
-    """Return an array of images as images x height x width x channels."""
+def as_images(values: NDArray[Any], name: str, one: str = "") -> Pixels:
+    """Return an array of images as images x height x width x channels.
+
+    `one` is the shape that messages ask for where the array is a single image with an axis of images before it.
+    """
     if values.dtype != np.uint8:
-        raise UserError(f"{name} holds {values.dtype}, but pixels must be bytes from 0 to 255 (uint8).")
+        scaled = values.dtype.kind == "f" and values.size and 0 <= values.min() <= values.max() <= 1
+        how = "(255 * values).round().astype('uint8')" if scaled else "values.astype('uint8')"
+        raise UserError(
+            f"{name} holds {values.dtype}, but pixels must be bytes from 0 to 255 (uint8): convert them with `{how}`."
+        )
     if values.ndim == 3:
         values = values[..., None]
     if values.ndim != 4 or values.shape[3] not in (1, 3) or 0 in values.shape[1:]:
-        shape = " x ".join(map(str, values.shape)) or "a single number"
-        raise UserError(
-            f"{name} has the shape {shape}, but must be images x height x width, or images x height x width x 3."
-        )
+        shape = " x ".join(map(str, values.shape[bool(one) :])) or "a single number"
+        must_be = one or "images x height x width, or images x height x width x 3"
+        raise UserError(f"{name} has the shape {shape}, but must be {must_be}.")
     return values
 
 

@@ -46,7 +46,7 @@ def prepare_images(recipe: Recipe, progress: Say = lambda message: None, given: 
     listed = {corpus: [*read_images(corpus, data.folder, several)] for corpus in (*data.train, *data.valid)}
     labels = work.labels(
         lambda: sort_labels(
-            {label for corpus in data.train for image in listed[corpus] for label in image.labels}, several
+            {label for corpus in work.labelled for image in listed[corpus] for label in image.labels}, several
         )
     )
 

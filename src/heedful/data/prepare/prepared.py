@@ -93,6 +93,11 @@ class Preparation:
         training = TokenizerTraining(self.recipe.tokenizer, self.form, contents, mask=mask, running=running)
         return training.tokenizer("text", "", sample, self.progress)
 
+    @property
+    def labelled(self) -> tuple[AnyCorpus, ...]:
+        """The corpora that labels are found in: a rare one may be in the part of a file alone that is held out."""
+        return (*self.data.train, *self.data.held_out_parts)
+
     def labels(self, find: Callable[[], tuple[str, ...]]) -> tuple[str, ...]:
         """Return the given labels, or those that are found in the training corpora."""
         return (self.given.labels if self.given else ()) or find()

@@ -57,7 +57,7 @@ def prepare_texts(
     tokenizer = work.tokenizer(lambda corpus: texts_of(corpus, recipe, running), mask=mask, running=running)
     labels = given.labels if given else ()
     if labelled is not None:
-        labels = work.labels(lambda: labels_in(work.data.train, work.data, several))
+        labels = work.labels(lambda: labels_in(work.labelled, work.data, several))
     kind = TextKind(labels, several, documents, running, letters)
     return work.prepared(
         Vocabularies({"text": tokenizer}, labels),

@@ -4,8 +4,8 @@ And numbers that cannot: all alike, standing for classes, or outside the range o
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
 
@@ -152,6 +152,17 @@ def find_unknown_classes(other: WholePart, known: Counter[str], advice: str) -> 
             count=len(unknown),
             lines=other.lines(unknown),
         )
+
+
+def with_held_out_classes(found: Iterable[Finding], data: Data) -> Iterator[Finding]:
+    """Yield findings about classes; those of a file whose rare labels are in the part that is held out are no mistakes.
+
+    The model has a class for each label of the file.
+    """
+    advice = "Only rows that are held out have them, so that they are not learned: collect more."
+    for finding in found:
+        held_out = finding.kind == "unknown_classes" and finding.part == "valid" and data.held_out_parts
+        yield replace(finding, severity="note", advice=advice) if held_out else finding
 
 
 def find_number_problems(parts: Mapping[Part, WholePart]) -> Iterator[Finding]:

@@ -10,7 +10,13 @@ from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.questions import read_questions
-from heedful.doctor.corpora.classes import find_class_problems, find_forbidden_labels, find_number_problems, whole_part
+from heedful.doctor.corpora.classes import (
+    find_class_problems,
+    find_forbidden_labels,
+    find_number_problems,
+    whole_part,
+    with_held_out_classes,
+)
 from heedful.doctor.corpora.corpus_lint import LintedCorpus, Sighting, lint_corpus, make_findings
 from heedful.doctor.corpora.duplicates import find_overlap, find_repeats
 from heedful.doctor.corpora.images import CheckedImages, check_images, reads_images
@@ -69,7 +75,8 @@ def check_data(recipe: Recipe, progress: Say, most: int | None = None) -> Checke
     if labels is not None:
         noun = "word" if labels == "words" else "text"
         joined = {part: whole_part(part, corpora, noun) for part, corpora in by_part.items()}
-        found += find_number_problems(joined) if labels == "number" else find_class_problems(joined, labels)
+        of_labels = find_number_problems(joined) if labels == "number" else find_class_problems(joined, labels)
+        found += with_held_out_classes(of_labels, data)
         found += find_forbidden_labels(by_part, data, most) if labels == "words" else ()
     elif recipe.rules.running:
         found += find_window_problems(recipe, by_part["train"])

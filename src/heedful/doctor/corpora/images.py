@@ -29,6 +29,7 @@ from heedful.doctor.corpora.classes import (
     find_number_problems,
     find_rare_classes,
     find_unknown_classes,
+    with_held_out_classes,
 )
 from heedful.doctor.corpora.corpus_lint import far_from_all
 from heedful.doctor.findings import IMAGE_KINDS, STRETCHED, Finding, Part, Severity, listed
@@ -103,7 +104,7 @@ def check_images(recipe: Recipe, progress: Say) -> tuple[list[CheckedImages], li
     found += _repeats(by_part["train"])
     found += _overlaps(by_part)
     joined = {part: _joined(part, corpora) for part, corpora in by_part.items()}
-    found += _class_problems(joined)
+    found += with_held_out_classes(_class_problems(joined), recipe.data)
     found += find_number_problems(joined) if "number" in recipe.rules.roles[0].needed else ()
     found += _other_light(by_part)
     return checked, found

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
-from heedful.base.arguments import check_several, check_texts, check_whole
+from heedful.base.arguments import check_several, check_texts, check_whole, lines_of
 from heedful.base.errors import UserError
 
 CHUNK: Final = 1000  # number of items of a stream that are answered together
@@ -20,7 +20,7 @@ def chunks(items: Iterable[Item], size: int, ready: Callable[[], bool] = lambda:
     """
     chunk: list[Item] = []
     try:
-        for item in items:
+        for item in lines_of(items):
             chunk.append(item)
             if len(chunk) == size or not ready():
                 yield chunk

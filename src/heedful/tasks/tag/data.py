@@ -43,7 +43,7 @@ def prepare_tagged(recipe: Recipe, progress: Say = lambda message: None, given: 
     tokenizer = work.tokenizer(
         lambda corpus: (" ".join(text.words) for text in read_tagged(corpus, data.folder, work.form) if not text.blank)
     )
-    labels = work.labels(lambda: labels_of_words(data.train, data))
+    labels = work.labels(lambda: labels_of_words(work.labelled, data))
     letters = getattr(recipe.model, "letters", None) is not None
     return work.prepared(
         Vocabularies({"text": tokenizer}, labels),

@@ -258,11 +258,11 @@ VALID = 'valid = { source = "b.en", target = "b.de" }\n'
         ),
         (f"{DATA}[train]\naverage = 5", "`train.average` is 5, but must be a table."),
         (
-            f"{DATA}[train]\naverage = {{ best = 5 }}",
+            f"{DATA}valid = []\n[train]\naverage = {{ best = 5 }}",
             "`train.average.best` needs ...",
         ),
         (
-            f'{DATA}[train]\nvalidation = {{ metric = "bleu" }}',
+            f'{DATA}valid = []\n[train]\nvalidation = {{ metric = "bleu" }}',
             '`train.validation.metric` is "bleu", which needs `data.valid`.',
         ),
         (f"{DATA}[train]\nstart_from = 1", "`train.start_from` is 1, but must be a text in quotes."),

@@ -166,11 +166,11 @@ def test_bad_overrides_and_a_bad_file_are_reported_together() -> None:
 
 
 def test_an_override_is_blamed_for_what_needs_validation() -> None:
-    assert complaints(DATA, "train.average.best=2") == [
+    assert complaints(f"{DATA}valid = []\n", "train.average.best=2") == [
         "--set train.average.best=2: `train.average.best` needs `data.valid`: the best checkpoints "
         "are those with the best validation scores."
     ]
-    assert complaints(DATA, "train.validation.metric=chrf") == [
+    assert complaints(f"{DATA}valid = []\n", "train.validation.metric=chrf") == [
         '--set train.validation.metric=chrf: `train.validation.metric` is "chrf", which needs `data.valid`.'
     ]
 

@@ -91,7 +91,12 @@ def test_images_may_be_gray_without_an_axis_for_it() -> None:
 @pytest.mark.parametrize(
     ("values", "why"),
     [
-        (IMAGES.astype(np.float32), "x holds float32, but pixels must be bytes from 0 to 255 (uint8)."),
+        (
+            IMAGES.astype(np.float32),
+            "x holds float32, but pixels must be bytes from 0 to 255 (uint8): convert them with "
+            "`values.astype('uint8')`.",
+        ),
+        (IMAGES / 255, "x holds float64, but ...: convert them with `(255 * values).round().astype('uint8')`."),
         (
             np.zeros((2, 3, 8, 8), np.uint8),
             "x has the shape 2 x 3 x 8 x 8, but must be images x height x width, or images x height x width x 3.",

@@ -93,6 +93,7 @@ def test_pre_training_continues_from_an_imported_model(
     recipe = f"""
     [data]
     train = {{ text = "{tmp_path}/films.txt" }}
+    valid = []
     batch_tokens = 512
     max_length = 64
     [train]

@@ -196,3 +196,14 @@ def test_quiet_shows_nothing_and_records_everything(make: Make, capfd: pytest.Ca
     heedful.train(make(steps=2, validation={"every": 2}), "other", console=console)
     assert "Trained 2 steps" in told(console)
     assert told(console).endswith('Next: heedful.load("other").translate(["..."])\n')
+
+
+def test_a_recipe_is_checked_before_the_rows_that_it_is_given(tmp_path: Path) -> None:
+    wrong: dict[str, Any] = {"model": {"family": "classifier"}, "trian": {"steps": 3}}
+    with refuses("the recipe: `trian` is not a key. Did you mean `train`?"):
+        heedful.train(wrong, tmp_path / "run", train=[("one",), 2], quiet=True)
+    pairs = {"model": {"family": "classifier", "join": "parallel"}}  # what joins two texts is known with the rows
+    with refuses("train, row 1 has 1 values, but ..."):
+        heedful.train(pairs, tmp_path / "run", train=[("one",)], quiet=True)
+    with refuses("the recipe: `extends` names `mine`, which is neither a file in . nor a shipped recipe. ..."):
+        heedful.train({"extends": "mine"}, tmp_path / "run")
