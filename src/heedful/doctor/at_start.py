@@ -1,5 +1,6 @@
 """The quick form of the doctor, which a training run starts with: a look at the first lines, in less than a second."""
 
+from pathlib import Path
 from typing import Final
 
 from heedful.config.recipe import Recipe
@@ -8,6 +9,7 @@ from heedful.doctor.chosen_values import without_chosen
 from heedful.doctor.corpora.data import check_data
 from heedful.doctor.findings import CHARACTER_KINDS, SEVERITIES, Finding
 from heedful.doctor.schedule import find_schedule_problems
+from heedful.doctor.starts import advise_start
 
 _ROWS: Final = 5_000  # read from each corpus
 _SHOWN: Final = 3  # warnings
@@ -15,14 +17,16 @@ _ODD: Final = 0.01  # fraction of rows with odd characters
 
 
 def warnings_at_start(recipe: Recipe, name: str | None = None) -> list[str]:
-    """Return a few lines about what looks wrong, the worst first; none for sound data.
+    """Return a few lines about what looks wrong, the worst first, and a note where data are few; none for sound data.
 
     `name` is that of the recipe, if `heedful doctor` finds the same data under it. Files that cannot be read are left
     to training, which refuses them.
     """
     try:
-        seen = [*check_data(recipe, lambda message: None, _ROWS).findings, *find_schedule_problems(recipe)]
-        found = [*without_chosen(recipe, seen)]
+        checked = check_data(recipe, lambda message: None, _ROWS)
+        found = [*without_chosen(recipe, [*checked.findings, *find_schedule_problems(recipe)])]
+        near = Path(name).parent if name and Path(name).is_file() else None
+        notes = [f"note: {one.what}. {one.advice}" for one in advise_start(recipe, checked.part("train"), near)]
     except Exception:  # a look at the data never stops a run: what is wrong with it, training says
         return []
     told: dict[str, Finding] = {}  # one per kind: what is odd in train is odd in valid as well
@@ -33,7 +37,7 @@ def warnings_at_start(recipe: Recipe, name: str | None = None) -> list[str]:
     if len(told) > _SHOWN:
         where = f"; `heedful doctor {name}` lists everything" if name else ""
         lines.append(f"warning: {len(told) - _SHOWN} more{where}")
-    return lines
+    return lines + notes
 
 
 def _matters(finding: Finding) -> bool:

@@ -38,6 +38,7 @@ from heedful.doctor.estimates.plan import (
 )
 from heedful.doctor.findings import SEVERITIES, Finding, Part
 from heedful.doctor.schedule import find_schedule_problems
+from heedful.doctor.starts import advise_start
 from heedful.doctor.token_statistics import TokenStatistics, count_tokens, find_token_problems
 from heedful.models.from_recipe.network import build_network
 from heedful.tasks.loading import find_task
@@ -127,15 +128,18 @@ def examine(
     progress: Say = lambda message: None,
     vocabularies: Vocabularies | None = None,
     written: Recipe | None = None,
+    near: Path | None = None,
 ) -> Report:
     """Examine a recipe, given as an object, a file or the name of a shipped one, and its data.
 
     `forecast` trains a few steps to tell the time of a run; without it, that is left out. `vocabularies` are those of
-    the model that the recipe starts from, and `written` is the recipe without what it takes from there. A recipe that
-    cannot be trained raises a UserError; if that is because of problems in its data, an `UntrainableError` with a
-    report on these. `progress` is called with a message before every longer step.
+    the model that the recipe starts from, and `written` is the recipe without what it takes from there. Models that it
+    could start from are looked for in the folder `near` it, and in `runs`. A recipe that cannot be trained raises a
+    UserError; if that is because of problems in its data, an `UntrainableError` with a report on these. `progress` is
+    called with a message before every longer step.
     """
     if not isinstance(recipe, Recipe):
+        near = near or Path(recipe).parent
         recipe = load_recipe(recipe)
     recipe = with_followed_defaults(recipe)
     written = written or recipe
@@ -173,7 +177,8 @@ def examine(
         except torch.OutOfMemoryError:  # temporary memory was not measured
             needed = replace(memory, activations=None)
     of_run = [*_too_large(needed), *_too_long(written, run, time), *find_schedule_problems(written, run.updates)]
-    found = _told(written, [*checked.findings, *find_token_problems(pieces), *of_run, *_without_validation(recipe)])
+    of_run += [*_without_validation(recipe), *advise_start(written, checked.part("train"), near)]
+    found = _told(written, [*checked.findings, *find_token_problems(pieces), *of_run])
     return Report(found, *known, pieces=pieces, run=run, memory=memory, time=time)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, fields
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from heedful.base.columns import align_columns, one_column
@@ -46,7 +47,7 @@ def command(
     known, vocabularies = (start.recipe, start.vocabularies) if start else (resolved, None)
     report: DataReport
     try:
-        report = examine(known, forecast, _say, vocabularies, resolved)
+        report = examine(known, forecast, _say, vocabularies, resolved, Path(recipe).parent)
     except UntrainableError as error:
         report = error.report
     everything = {field.name: None for field in fields(Report)} | asdict(report)

@@ -62,7 +62,7 @@ def command(
 
         resolved = recipe_of_run(run, resolved, resume)
         for line in warnings_at_start(resolved, recipe) if not resume else ():
-            messages.warn(line)
+            (messages.note if line.startswith("note: ") else messages.warn)(line)
         train(resolved, run, resume=resume, console=_console())
     if as_json:
         write_result(result_of(run))

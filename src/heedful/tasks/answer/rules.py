@@ -52,6 +52,7 @@ ANSWER: Final = TaskRules(
     scores=score_names(METRICS),
     own_keys=("data.stride",),
     on_encoder_of=on_bert,
+    few=5_000,
     evaluation_options=("threshold", "max_answer"),
     same_keys=("model.no_answer",),
     line="the span of greatest overlap of words with the question",

@@ -64,6 +64,7 @@ CLASSIFY: Final = TaskRules(
     own_keys=("data.cut", "train.class_weights", "train.auxiliary"),
     on_encoder_of=put_on_encoder,
     other_starts=("bert", "language"),
+    few=1_000,
     line="logistic regression on n-grams",
     test_files="give --source and --target, texts and their labels",
     same_keys=("model.labels",),

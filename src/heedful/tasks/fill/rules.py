@@ -52,6 +52,7 @@ FILL: Final = TaskRules(
     network_parts=("encoder", "head", "masked", "follows"),
     own_tokenizers=False,  # around a mask, pieces are joined as the kind of tokenizer does it
     own_keys=("train.masking",),
+    few=10_000_000,
     outputs=False,
     same_vocabulary=True,
     same_keys=("train.masking", "data.max_length", "model.next_sentence"),

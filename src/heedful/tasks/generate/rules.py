@@ -55,6 +55,7 @@ GENERATE: Final = TaskRules(
     compared_by=("bits_per_byte", "word_perplexity"),
     network_parts=("decoder", "output", "next_token_states"),
     start_keys=("borders", "max_length"),
+    few=10_000_000,
     own_keys=("data.borders",),
     evaluation_options=("stride",),
     outputs=False,

@@ -49,6 +49,7 @@ REGRESS: Final = TaskRules(
     own_keys=("data.cut",),
     on_encoder_of=put_on_encoder,
     other_starts=("bert", "language"),
+    few=1_000,
     line="ridge regression on n-grams",
     same_keys=("model.loss",),
     explained="How a number was predicted for a text",

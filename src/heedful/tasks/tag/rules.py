@@ -40,6 +40,7 @@ TAG: Final = TaskRules(
     words=True,
     on_encoder_of=on_bert,
     other_starts=("bert",),
+    few=5_000,
     line="the most frequent label of each word",
     test_files="give --source and --target, words and their labels, separated by spaces",
     explained="How words were tagged",
