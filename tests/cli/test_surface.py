@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from tests.shared.refusals import like
 
 from heedful.cli.help import LEFT, choices_of, kind_of, value_name
 from heedful.cli.main import OLD_OPTIONS, VERBS, command_of, run
@@ -207,3 +208,20 @@ def test_recipes_are_shown_and_copied_as_objects_of_json(tmp_path: Path, capsys:
     assert (shown["name"], shown["text"]) == ("demo-en-es", Path(shown["path"]).read_text(encoding="utf-8"))
     assert run(["recipes", "copy", "demo-en-es", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"name": "demo-en-es", "copy": str(tmp_path / "demo-en-es.toml")}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["completion"], "Missing argument 'SHELL'. Choose from: bash, zsh, fish. See `heedful completion --help`."),
+        (["evaluate"], "Missing argument 'MODEL'. See `heedful evaluate --help`."),
+        (["demo", "x"], "There is one argument too many (x). See `heedful demo --help`."),
+        (["explain", "nowhere"], "nowhere is not a folder: a model is a folder that `heedful train` wrote."),
+        (["trace", "nowhere", "x.png"], "nowhere is not a folder: a model is..."),
+    ],
+)
+def test_a_mistake_is_one_line_that_names_its_cause(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], message: str
+) -> None:
+    assert run(arguments) == 2
+    assert capsys.readouterr().err == like(f"heedful: error: {message}\n")

@@ -113,6 +113,9 @@ _PLAIN = {
     "Input should be a valid integer, unable to parse string as an integer": "must be a whole number",
     "Input should be a valid number, unable to parse string as a number": "must be a number",
     "Value error, ": "",
+    "Got unexpected extra argument(s)": "There is one argument too many",
+    "Got unexpected extra arguments": "There are arguments too many",
+    "Got unexpected extra argument": "There is one argument too many",
 }
 
 _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # from the click that this typer depends on
@@ -314,7 +317,7 @@ def _report(error: HeedfulError) -> int:
 
 def _usage_message(error: Any) -> str:
     """Put a complaint of the parser on one line, with the way out."""
-    message = error.format_message()
+    message = " ".join(error.format_message().split()).replace("...'", "'")
     for words, plain in _PLAIN.items():
         message = message.replace(words, plain)
     stop = "" if message.endswith((".", "?")) else "."

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from heedful.base.errors import UserError
+from heedful.base.files import expand_user
 from heedful.cli import messages
 from heedful.cli.input import image_inputs, open_inputs, sees_images
 from heedful.cli.options import (
@@ -20,6 +21,7 @@ from heedful.cli.options import (
     page_option,
 )
 from heedful.cli.output import check_output, line_writer, write_page
+from heedful.config.reading.bundle_config import read_config
 from heedful.data.corpora.texts import text_of_line
 
 if TYPE_CHECKING:
@@ -102,6 +104,7 @@ def command(
         output = PAGE
     check_output(output)
     heads = [_head(one) for one in silence or ()]
+    read_config(expand_user(model))  # so that a model that is not there is named before a text that is not
     imaged = sees_images(model)
     lines = _lines(inputs, text, imaged)
     swapped = dict(_swap(one) for one in swap or ())

@@ -7,11 +7,13 @@ from typing import Annotated, Any, Literal
 import typer
 
 from heedful.base.errors import UserError
+from heedful.base.files import expand_user
 from heedful.cli import messages
 from heedful.cli.input import image_inputs, sees_images
 from heedful.cli.options import ModelArgument, json_option, option, page_option
 from heedful.cli.output import check_output, write_page, write_result
 from heedful.cli.verbs.explain import KINDS, QuestionOption, check_options, explain_line
+from heedful.config.reading.bundle_config import read_config
 
 
 def command(
@@ -51,6 +53,7 @@ def command(
     check_output(output)
     if output is not None and not as_json and output.suffix != ".html":
         raise UserError(f"{output}: a page is a file that ends in .html: choose another name, or add --json.")
+    read_config(expand_user(model))  # so that a model that is not there is named before an image that is not
     if sees_images(model):
         found = image_inputs([text])
         if len(found) > 1:
