@@ -216,7 +216,7 @@ def test_recipes_are_shown_and_copied_as_objects_of_json(tmp_path: Path, capsys:
         (["completion"], "Missing argument 'SHELL'. Choose from: bash, zsh, fish. See `heedful completion --help`."),
         (["evaluate"], "Missing argument 'MODEL'. See `heedful evaluate --help`."),
         (["demo", "x"], "There is one argument too many (x). See `heedful demo --help`."),
-        (["explain", "nowhere"], "nowhere is not a folder: a model is a folder that `heedful train` wrote."),
+        (["explain", "nowhere"], "nowhere is not a folder: a model is..."),
         (["trace", "nowhere", "x.png"], "nowhere is not a folder: a model is..."),
     ],
 )

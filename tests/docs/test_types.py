@@ -1,5 +1,6 @@
 """Every Python line of README and the pages is accepted by `mypy --strict`, as in a user's own program."""
 
+import json
 import os
 import re
 import subprocess
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.docs.blocks import PAGES, ROOT, blocks_of, statements_in
 
+NOTEBOOK = "docs/guide/quickstart.ipynb"
 # What the reader has at hand in a Python block, as in `test_pages`.
 AT_HAND = "texts: list[str]; premises: list[str]; hypotheses: list[str]"
 
@@ -24,12 +26,12 @@ def program_of(page: str) -> str:
 
 @pytest.mark.wide
 def test_mypy_accepts_every_python_line_of_the_pages(tmp_path: Path) -> None:
-    names = {}
-    for page in PAGES:
-        program = program_of(page)
+    programs = {page: program_of(page) for page in PAGES}
+    cells = json.loads((ROOT / NOTEBOOK).read_text(encoding="utf-8"))["cells"]
+    programs[NOTEBOOK] = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    for page, program in programs.items():
         if program != AT_HAND:
-            name = re.sub(r"\W", "_", page.removesuffix(".md"))
-            names[name] = page
+            name = re.sub(r"\W", "_", page.partition(".")[0])
             (tmp_path / f"page_{name}.py").write_text(program + "\n", encoding="utf-8")
     command = [sys.executable, "-m", "mypy", "--strict", "--allow-redefinition", "--no-error-summary"]
     command += ["--disable-error-code", "import-not-found"]  # of trackers, which Heedful does not need
@@ -42,5 +44,4 @@ def test_mypy_accepts_every_python_line_of_the_pages(tmp_path: Path) -> None:
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
         check=False,
     )
-    assert names
     assert found.stdout + found.stderr == ""
