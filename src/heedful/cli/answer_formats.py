@@ -25,8 +25,11 @@ class RowWriter(ABC):
         """Return what comes before the rows; None where there is nothing."""
 
     @abstractmethod
-    def row(self, outcome: Outcome[Any]) -> str:
-        """Return a row with its answer, empty for a blank one and for one that has an error."""
+    def row(self, outcome: Outcome[Any]) -> str | None:
+        """Return a row with its answer, empty for a blank one and for one that has an error.
+
+        None where there is nothing to write: lines between the sentences of CoNLL, in another format.
+        """
 
     def _called(self, name: str) -> str:
         """Return the name of an answer's column or field, which no column of the file has."""
@@ -57,9 +60,11 @@ class TableWriter(RowWriter):
         mark = "\ufeff" if self._rows.mark and self._quoted else ""
         return mark + self._line([*self._rows.columns, *map(self._called, self._answers.columns)])
 
-    def row(self, outcome: Outcome[Any]) -> str:
+    def row(self, outcome: Outcome[Any]) -> str | None:
         """Return a row with its answer in the last columns; a line without anything stays so."""
         row: GivenRow = outcome.given.row
+        if row.between:
+            return None
         cells = list(row.cells)
         if row.fields is not None:
             cells = [_json_cell(row.fields.get(name)) for name in self._rows.columns]
@@ -87,9 +92,11 @@ class JsonWriter(RowWriter):
         """Return nothing."""
         return None
 
-    def row(self, outcome: Outcome[Any]) -> str:
+    def row(self, outcome: Outcome[Any]) -> str | None:
         """Return the object of a row with its answer; a blank line stays blank."""
         row: GivenRow = outcome.given.row
+        if row.between:
+            return None
         fields = dict(zip(self._rows.columns, row.cells, strict=False)) if row.fields is None else row.fields
         if not fields and outcome.given.skip:
             return ""
@@ -105,7 +112,7 @@ class ConllWriter(RowWriter):
         """Return nothing."""
         return None
 
-    def row(self, outcome: Outcome[Any]) -> str:
+    def row(self, outcome: Outcome[Any]) -> str | None:
         """Return the lines of a sentence."""
         row: GivenRow = outcome.given.row
         labels = iter(self._fields(outcome).get("labels", ()))

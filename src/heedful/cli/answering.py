@@ -258,7 +258,9 @@ class Answering:
         with line_writer(self.output) as write:
             layouts = {id(source): self._layout(source, answers, as_json, write) for source in sources}
             for source, outcome in self.each(doing, sources, answers, failed):
-                write(layouts[id(source)](outcome))
+                laid_out = layouts[id(source)](outcome)
+                if laid_out is not None:
+                    write(laid_out)
         refuse_failed(failed)
 
     def each(
@@ -277,7 +279,7 @@ class Answering:
 
     def _layout(
         self, source: Source, answers: Answers[Found], as_json: bool, write: Callable[[Line], None]
-    ) -> Callable[[Outcome[Found]], Line]:
+    ) -> Callable[[Outcome[Found]], Line | None]:
         """Return how an answer is written, and write what comes before all of them."""
         if source.rows is not None:
             writer: RowWriter = row_writer(source.rows, answers, "jsonl" if as_json else self.format)

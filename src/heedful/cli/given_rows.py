@@ -36,6 +36,11 @@ class GivenRow:
     fields: Mapping[str, Any] | None = None
     lines: Sequence[tuple[str, bool]] = ()  # of a sentence in columns, and whether it has a word
 
+    @property
+    def between(self) -> bool:
+        """Whether it is lines between sentences."""
+        return bool(self.lines) and not any(has_word for _, has_word in self.lines)
+
 
 @dataclass(frozen=True)
 class GivenRows:

@@ -13,7 +13,7 @@ from typing import cast
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from heedful.base.packed import Nested, Packed
+from heedful.base.packed import Images, Nested, Packed
 from heedful.models.protocols import Encoder
 from heedful.nn.layers.letters import LetterVectors
 from heedful.nn.layers.pooling import Pool
@@ -21,13 +21,13 @@ from heedful.nn.recurrent.stack import RecurrentStack
 
 
 class Pooled(nn.Module):
-    """y = pool(encoder(x)): one vector for each sentence of packed tokens, or for each of nested documents."""
+    """y = pool(encoder(x)): one vector for each sentence of packed tokens, for each of nested documents, or of images."""
 
     def __init__(self, encoder: nn.Module, pool: Pool) -> None:
         super().__init__()
         self.encoder, self.pool = encoder, pool
 
-    def forward(self, inputs: Packed | Nested) -> Float[Tensor, "B E"]:
+    def forward(self, inputs: Packed | Nested | Images) -> Float[Tensor, "B E"]:
         """Encode and pool. Empty sentences become zeros."""
         encoded: Packed = self.encoder(inputs)
         return self.pool(encoded.values, encoded.layout)

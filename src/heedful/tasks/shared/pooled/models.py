@@ -286,7 +286,7 @@ class PooledImageModel(ReadsImages[NetworkType], PooledModel[NetworkType, Found,
         return answer_stream(images, predicted, chunk=chunk, refused=empty_answer(refused, self._nothing))
 
     def embed(self, images: AnyImage | Iterable[AnyImage]) -> NDArray[np.float32]:
-        """Return one vector per image (images x width): what the output layer gets, pooled from the patches."""
+        """Return one vector per image (images x width), pooled from those of its patches."""
         several = [images] if is_one_image(images) else check_several(images, "images")
         rows = [self._image(image, f"image {number:,}") for number, image in enumerate(several, start=1)]
         if not rows:
