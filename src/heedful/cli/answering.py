@@ -171,9 +171,7 @@ class Answering:
 
     def __post_init__(self) -> None:
         check_output(self.output)
-        for flag, value in (("--set", self.settings), ("--format", self.format)):
-            if value and self.data is None:
-                raise UserError(f"{flag} applies to the rows of a file: name it by --data, or leave {flag} out.")
+        check_needs_data(self.data, {"--set": self.settings, "--format": self.format})
 
     @cached_property
     def recipe(self) -> Recipe:
@@ -297,6 +295,13 @@ class Answering:
             return answers.object(outcome.given, found) if as_json else answers.line(found, outcome.given)
 
         return line
+
+
+def check_needs_data(data: str | None, options: Mapping[str, object]) -> None:
+    """Refuse options that say how --data is read or written, where it is not given."""
+    idle = next((flag for flag, value in options.items() if value and data is None), None)
+    if idle is not None:
+        raise UserError(f"{idle} applies to the rows of a file: name it by --data, or leave {idle} out.")
 
 
 def refuse_failed(failed: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli import messages
-from heedful.cli.answering import DataOption, DataSetOption
+from heedful.cli.answering import DataOption, DataSetOption, check_needs_data
 from heedful.cli.options import (
     LONGEST_ANSWER,
     THRESHOLD,
@@ -102,8 +102,7 @@ def command(
         raise UserError("--with makes one ensemble, but several models are given: name one, and the others by --with.")
     check_output(output)
     given: AnyCorpus | None = _given_files(source, target, split, to, data)
-    if settings and data is None:
-        raise UserError("--set says how a file is read: name it by --data, or leave --set out.")
+    check_needs_data(data, {"--set": settings})
     from heedful.config.tasks import choose_metrics, refuse_evaluation_option
     from heedful.lab.test_sets import averaged_tests, common_rules, describe
     from heedful.metrics.recorded_results import record as record_result
