@@ -21,7 +21,7 @@ from heedful.nn.recurrent.stack import RecurrentStack
 
 
 class Pooled(nn.Module):
-    """y = pool(encoder(x)): one vector for each sentence of packed tokens, for each of nested documents, or of images."""
+    """y = pool(encoder(x)): one vector for each sentence of packed tokens, nested document or image."""
 
     def __init__(self, encoder: nn.Module, pool: Pool) -> None:
         super().__init__()
