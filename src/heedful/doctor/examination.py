@@ -141,7 +141,9 @@ def examine(
     if not isinstance(recipe, Recipe):
         near = near or Path(recipe).parent
         recipe = load_recipe(recipe)
-    recipe = with_followed_defaults(recipe)
+    recipe = with_followed_defaults(recipe) if recipe.followed is None else recipe
+    if recipe.held_out:
+        progress(recipe.held_out)
     written = written or recipe
     if recipe.train.threads:
         torch.set_num_threads(recipe.train.threads)

@@ -65,10 +65,23 @@ def test_a_check_needs_no_torch_and_its_result_is_json_too(
     assert error.startswith("`data.test`: b.tsv, line 2 has the label `maybe`, which")
 
 
+def test_a_check_follows_the_defaults_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.tsv").write_text("".join(f"film {number}\t{'ab'[number % 2]}\n" for number in range(100)))
+    said = "data.train = { tsv = 'a.tsv', text = 1, label = 2 }\n[model]\nfamily = 'classifier'\n"
+    Path("my.toml").write_text(said)
+    code, out, _ = heedful(capsys, "config", "check", "my.toml")
+    assert (code, len(out.splitlines())) == (0, 4)
+    assert out.endswith(" of 100 texts are held out as validation data: `data.valid` is not set\n")
+    Path("a.tsv").write_text("a\tx\nb\ty\n")
+    code, _, err = heedful(capsys, "config", "check", "my.toml", "--set", "train.validation.metric=f1")
+    assert code == 2
+    assert "There are too few rows to hold some out" in err
+
+
 def test_names_of_columns_that_are_read_as_data_are_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     rows = "".join(f"the film number {number}\t{'ab'[number % 2]}\n" for number in range(9))
     Path("a.tsv").write_text(f"text\tlabel\n{rows}")
-    said = "data.train = { tsv = 'a.tsv', text = 1, label = 2 }\n[model]\nfamily = 'classifier'\n"
+    said = "data.train = { tsv = 'a.tsv', text = 1, label = 2, header = false }\n[model]\nfamily = 'classifier'\n"
     Path("my.toml").write_text(said)
     code, out, err = heedful(capsys, "config", "check", "my.toml")
     assert (code, out.splitlines()[0]) == (0, "my.toml: a correct recipe, but see the warning above.")

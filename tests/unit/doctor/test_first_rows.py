@@ -133,10 +133,43 @@ def test_every_corpus_that_is_wrong_is_told() -> None:
     ]
 
 
-@pytest.mark.parametrize("task", [task for task in MINIMAL if task != "caption"])
+@pytest.mark.parametrize("task", MINIMAL)
 def test_sound_files_of_every_task_are_read(tmp_path: Path, task: str) -> None:
     write_files(tmp_path)
     found = check_first_rows(load_recipe(minimal_recipe(task, tmp_path)))
     assert (found.errors, found.warnings) == ([], [])
     assert [corpus.part for corpus in found.corpora] == ["train", "valid", "test"]
     assert all(corpus.whole and corpus.rows >= 60 for corpus in found.corpora)
+
+
+TOKEN = "{0}\t{1}\t{1}\t{2}\t_\t_\t0\t_\t_\t_\n"
+CONLLU = "# sent_id = 1\n" + TOKEN.format(1, "dogs", "NOUN") + TOKEN.format(2, "bark", "VERB") + "\n"
+RIGHT: dict[str, tuple[Files, str, dict[str, Any], str]] = {  # as people have them
+    "semicolons": (
+        {"a.csv": "Text;Note\n" + "".join(f"Ein Film, {number};{number % 3}\n" for number in range(30))},
+        "classifier",
+        {"csv": "a.csv", "text": "Text", "label": "Note"},
+        "train: 30 texts of a.csv",
+    ),
+    "a header": (
+        {"a.csv": "text,rating\n" + "".join(f"a film {number},{number}\n" for number in range(30))},
+        "regressor",
+        {"csv": "a.csv", "text": 1, "number": 2},
+        "train: 30 texts of a.csv",
+    ),
+    "CoNLL-U": ({"a.conllu": CONLLU * 3}, "tagger", {"conll": "a.conllu"}, "train: 3 sentences of a.conllu"),
+    "trees over several lines": (
+        {"a.mrg": "( (S\n  (NP (NN dog))\n  (VP (VBZ barks)) ))\n" * 4},
+        "parse",
+        {"trees": "a.mrg"},
+        "train: 4 sentences of a.mrg",
+    ),
+    "Windows-1252": ({"a.tsv": "grün\tx\nschön\ty\n".encode("cp1252")}, "classifier", TABLE, "train: 2 texts of a.tsv"),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT)
+def test_files_as_people_have_them_are_read(name: str) -> None:
+    files, family, train, read = RIGHT[name]
+    found = check(files, family, train=train)
+    assert (found.errors, found.warnings, [*map(str, found.corpora)]) == ([], [], [read])

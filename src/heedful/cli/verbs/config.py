@@ -34,6 +34,7 @@ def check(
     checked, missing = _with_start(load_recipe(recipe, overrides or []))
     from heedful.doctor.corpora.first_rows import check_first_rows
 
+    checked = with_followed_defaults(checked)  # refuses what it would refuse in training
     found = check_first_rows(checked)
     found.errors += [f"`train.start_from` names {missing}, which does not exist."] if missing else []
     if as_json:
@@ -47,7 +48,8 @@ def check(
     for warning in found.warnings:
         messages.warn(f"warning: {warning.file}: {warning.what}. {warning.advice}")
     correct = "a correct recipe, but see the warning above" if found.warnings else "a correct recipe"
-    write_result("\n".join([f"{recipe}: {correct}.", *(f"  {corpus}" for corpus in found.corpora)]))
+    read = [*map(str, found.corpora), *([checked.held_out] if checked.held_out else [])]
+    write_result("\n".join([f"{recipe}: {correct}.", *(f"  {line}" for line in read)]))
 
 
 @app.command()
