@@ -27,7 +27,6 @@ WITHOUT_RESULT: Final = {
         (f"plot {name}" for name in command_of("plot").commands), "writes an image; the numbers of most are elsewhere"
     ),
 }
-YET: Final = ("embed", "config check", "config show", "config explain")
 NARROWEST: Final = 36  # columns of descriptions on a screen of 80
 
 
@@ -75,7 +74,7 @@ def test_a_short_flag_is_short_for_one_option() -> None:
 @pytest.mark.parametrize("verb", COMMANDS)
 def test_every_verb_with_a_result_writes_it_as_json(verb: str) -> None:
     has_json = any("--json" in option.opts for option in options(COMMANDS[verb]))
-    assert has_json != (verb in WITHOUT_RESULT) or verb in YET
+    assert has_json != (verb in WITHOUT_RESULT)
 
 
 @pytest.mark.parametrize("verb", COMMANDS)
@@ -200,6 +199,20 @@ def test_a_verb_without_its_second_word_lists_what_there_is_or_shows_its_help(
 ) -> None:
     assert run(arguments) == 0
     assert shown in capsys.readouterr().out
+
+
+def test_recipes_and_keys_are_shown_as_objects_of_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["config", "show", "demo-en-es", "--json", "--set", "train.steps=7"]) == 0
+    assert json.loads(capsys.readouterr().out)["train"]["steps"] == 7
+    assert run(["config", "explain", "train.seed", "--json"]) == 0
+    (key,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert (key["path"], key["value"], key["default"]) == ("train.seed", "a whole number", "1")
+    assert run(["config", "explain", "train.validation", "--json"]) == 0
+    paths = [json.loads(line)["path"] for line in capsys.readouterr().out.splitlines()]
+    assert paths[0] == "train.validation"
+    assert "train.validation.every" in paths
+    assert run(["config", "explain", "extends", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["path"] == "extends"
 
 
 def test_recipes_are_shown_and_copied_as_objects_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

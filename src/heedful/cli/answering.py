@@ -46,7 +46,7 @@ DataOption = Annotated[
 DataSetOption = Annotated[
     list[str] | None,
     option(
-        "How --data is read, where it is not as in the recipe: data.text=review; repeatable.",
+        "Set a key of the recipe, of how --data is read: data.text=review; repeatable.",
         "--set",
         metavar="A.B=C",
         rich_help_panel="Whole files",

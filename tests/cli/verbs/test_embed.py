@@ -38,6 +38,11 @@ def test_one_object_per_text_in_order(films: Path, vectors: Vectors, tmp_path: P
     assert [one["text"] for one in found] == TEXTS
     np.testing.assert_allclose([one["vector"] for one in found], vectors, atol=1e-4)
     assert not any(found[1]["vector"])
+    assert embed(films, tmp_path / "in.txt", "--json") == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == found
+    assert refused(capsys, films, tmp_path / "in.txt", "--json", "-o", "x.npy") == (
+        "x.npy holds an array, and --json writes one object per line: leave out one of them."
+    )
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".safetensors"])

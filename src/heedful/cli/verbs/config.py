@@ -11,7 +11,7 @@ from heedful.base.files import expand_user
 from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption, json_option
 from heedful.cli.output import write_result
-from heedful.config.reading.load import load_recipe
+from heedful.config.reading.load import load_recipe, recipe_to_json
 from heedful.config.recipe import Recipe
 from heedful.defaults.apply import with_followed_defaults
 
@@ -53,7 +53,11 @@ def check(
 
 
 @app.command()
-def show(recipe: RecipeArgument, overrides: SetOption = None) -> None:
+def show(
+    recipe: RecipeArgument,
+    overrides: SetOption = None,
+    as_json: Annotated[bool, json_option("all keys of the recipe, as one object")] = False,
+) -> None:
     """Show a recipe as TOML, with its base and its overrides; keys that it does not set are comments.
 
     Defaults that follow the run, from its task, its length and the size of its corpus, are marked. What does not apply
@@ -63,7 +67,10 @@ def show(recipe: RecipeArgument, overrides: SetOption = None) -> None:
     from heedful.config.reading.describing.commented import commented_toml
 
     shown, missing = _with_start(with_followed_defaults(load_recipe(recipe, overrides or [])))
-    print(commented_toml(shown, _TAKEN_OVER if missing else ()), end="")
+    if as_json:
+        write_result(recipe_to_json(shown))
+    else:
+        print(commented_toml(shown, _TAKEN_OVER if missing else ()), end="")
     if missing:
         messages.warn(
             f"`train.start_from` names {missing}, which does not exist: what the recipe takes over from it "
@@ -76,11 +83,19 @@ def explain(
     key: Annotated[
         str | None, typer.Argument(metavar="KEY", help="A key or a table, such as train.validation.patience.")
     ] = None,
+    as_json: Annotated[
+        bool, json_option("one object per key, with path, value, default, meaning and the tasks that it applies to")
+    ] = False,
 ) -> None:
     """Explain a key of a recipe, list the keys of a table or, without KEY, list all tables."""
     from heedful.config.reading.describing import explanation
 
-    print(explanation.list_tables() if key is None else explanation.explain(key), end="")
+    told = explanation.list_tables() if key is None else explanation.explain(key)
+    if not as_json:
+        print(told, end="")
+        return
+    for entry in explanation.described(key):
+        write_result(entry)
 
 
 @app.command()

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated, Final
 from heedful.base.columns import align_columns, one_column
 from heedful.base.errors import UserError
 from heedful.cli.messages import is_quiet
-from heedful.cli.options import OutputOption, RecipeArgument, SetOption, json_option, option
+from heedful.cli.options import (
+    OutputOption,
+    RecipeArgument,
+    SetOption,
+    TrainingDeviceOption,
+    TrainingPrecisionOption,
+    json_option,
+    option,
+    with_device,
+)
 from heedful.cli.output import check_output, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.defaults.apply import with_followed_defaults
@@ -28,6 +37,8 @@ if TYPE_CHECKING:
 def command(
     recipe: RecipeArgument,
     set_: SetOption = None,
+    device: TrainingDeviceOption = None,
+    precision: TrainingPrecisionOption = None,
     json_: Annotated[bool, json_option("everything, as one object")] = False,
     output: OutputOption = None,
     quick: Annotated[bool, option("Skip the ten training steps, and with them the time estimate.", "--quick")] = False,
@@ -35,7 +46,8 @@ def command(
 ) -> None:
     """Check a recipe and its data before training: suspicious rows and images, computation, memory and time."""
     check_output(output)
-    resolved = with_followed_defaults(load_recipe(recipe, set_ or ()))  # before torch: mistakes show at once
+    overrides = with_device(set_, device, precision)
+    resolved = with_followed_defaults(load_recipe(recipe, overrides))  # before torch: mistakes show at once
     from rich.console import Console
 
     from heedful.doctor.examination import DataReport, Report, UntrainableError, examine

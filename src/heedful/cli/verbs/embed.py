@@ -8,7 +8,7 @@ from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli.answering import AnsweringTexts, refuse_failed
 from heedful.cli.answers import Answers
-from heedful.cli.options import option, with_option_groups
+from heedful.cli.options import json_option, option, with_option_groups
 
 if TYPE_CHECKING:
     from heedful.tasks.shared.embeddings import Vectors as Vector
@@ -28,6 +28,7 @@ def command(
     ] = "mean",
     layer: Annotated[int, option("Layer, counted from 1; 0 is the embedding, -1 the last, of a Transformer.")] = -1,
     markers: Annotated[bool, option("Count <s> and </s> as tokens.", "--markers")] = False,
+    as_json: Annotated[bool, json_option("one object per line, as without it, unless --data is a table")] = False,
 ) -> None:
     """Write each text as a vector: what a classifier or a language model makes of it.
 
@@ -39,6 +40,8 @@ def command(
     lines = (*_LINES, *_TABLES) if asked.data else _LINES
     if suffix not in (*lines, *_ARRAYS):
         raise UserError(f"{output}: vectors are written as {', '.join((*lines[1:], *_ARRAYS))}, not as {suffix}.")
+    if as_json and suffix in _ARRAYS:
+        raise UserError(f"{output} holds an array, and --json writes one object per line: leave out one of them.")
     rules = asked.recipe.rules
     images = rules.inputs == ("image",)
     if rules.searches or (rules.images and not images):
@@ -54,7 +57,7 @@ def command(
         loaded: Any = load(*place)
     answers = answers_of(loaded, **({} if images else {"pool": pool, "layer": layer, "markers": markers}))
     if output is None or suffix in lines:
-        asked.write("embedding", sources, answers, as_json=asked.data is None)
+        asked.write("embedding", sources, answers, as_json=as_json or asked.data is None)
         return
     import numpy as np
 

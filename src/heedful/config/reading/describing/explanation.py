@@ -32,6 +32,24 @@ def explain(path: str) -> str:
     return f"{entries[0].path}\n\n" + "\n".join(dict.fromkeys(map(_part, alike.values())))
 
 
+def described(path: str | None) -> list[dict[str, object]]:
+    """Return a key in all its kinds, or all keys, and the keys below a table, as JSON values."""
+    if path == "extends":
+        return [{"path": path, "meaning": EXTENDS}]
+    chosen = [one for one in all_entries() if path is None or one.path == path or one.path.startswith(f"{path}.")]
+    return [
+        {
+            "path": one.path,
+            **({"of": list(one.within)} if one.within else {}),
+            "value": one.value,
+            "default": one.default_in_words,
+            "meaning": one.meaning,
+            "tasks": list(one.tasks),
+        }
+        for one in chosen
+    ]
+
+
 def list_tables() -> str:
     """List the tables of a recipe, with what each is for."""
     brief = {entry.path: entry.brief for entry in all_entries() if entry.tables or "." not in entry.path}
