@@ -90,7 +90,7 @@ class Tabular(Subsets, Generic[Place]):
     """Column or field of the answers; in JSON by default `answer`.
 
     The answer to a question about a text is a span of it, or empty where there is none; a field may hold a list of
-    acceptable ones.
+    acceptable ones, or `answers` as SQuAD has them, with their positions.
     """
     start: Place | None = Field(default=None, examples=["position"])
     """Column or field of the first answer's position in its text, in characters; by default where it first occurs."""
@@ -173,7 +173,7 @@ class Jsonl(Tabular[str]):
     file_keys = ("jsonl",)
 
     jsonl: str = Field(examples=["examples.jsonl"])
-    """File with one JSON object per line."""
+    """File with one JSON object per line, or with one array of objects."""
 
     @property
     def defaults(self) -> Mapping[str, object]:
@@ -242,14 +242,14 @@ class Trees(Subsets):
 
 
 class Squad(Subsets):
-    """Questions about texts in the JSON form of SQuAD, version 1.1 or 2.0."""
+    """Questions about texts in the JSON form of SQuAD, version 1.1 or 2.0, or in its rows as Hugging Face has them."""
 
     frozen = "Squad"
     row_kinds = (QUESTIONS,)
     file_keys = ("squad",)
 
     squad: str = Field(examples=["train-v2.0.json"])
-    """File in SQuAD's form."""
+    """File in SQuAD's form; or rows with `context`, `question` and `answers`, in JSON lines or in one array."""
 
 
 class ImageFolder(Subsets):

@@ -11,7 +11,7 @@ from heedful.config.corpora.roles import QUESTIONS
 from heedful.data.builtin.reports import report_questions
 from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import TextFile, read_lines
-from heedful.data.corpora.formats.rows import json_kind, read_rows, text_field
+from heedful.data.corpora.formats.rows import field_of, json_kind, json_rows, read_rows, squad_answers, text_field
 
 _SHOWN: Final = 60  # characters of a text in messages
 
@@ -116,7 +116,17 @@ def _squad_questions(file: TextFile, answered: bool) -> Iterator[Question]:
     {"data": [{"paragraphs": [{"context": "...", "qas": [{"id": "...", "question": "...", "answers": [{"text": "...",
     "answer_start": 17}, ...], "is_impossible": false}, ...]}, ...]}, ...]}
     Rajpurkar et al. 2016, and version 2.0: Rajpurkar et al. 2018
+
+    Or, as Hugging Face has it, rows in JSON lines or in one array:
+    {"id": "...", "context": "...", "question": "...", "answers": {"text": ["..."], "answer_start": [17]}}
     """
+    if _has_rows(file):
+        for number, row in json_rows(file):
+            if row is not None:
+                where = f"{file.name}, line {number:,}"
+                text = text_field(row, "text" if "text" in row and "context" not in row else "context", where)
+                yield replace(_squad_question(row, text, where, answered), line=number)
+        return
     try:
         whole = json.loads("\n".join(read_lines(file)))
     except (ValueError, RecursionError) as error:
@@ -127,18 +137,35 @@ def _squad_questions(file: TextFile, answered: bool) -> Iterator[Question]:
             where = f"{in_article}.paragraphs[{place}]"
             text = text_field(paragraph, "context", where)
             for row in _objects(paragraph, "qas", where):
-                yield _squad_question(row, text, where, file.name, answered)
+                key = str(row.get("id", ""))
+                yield _squad_question(row, text, f"{file.name}, question {key}" if key else where, answered)
 
 
-def _squad_question(row: dict[str, object], text: str, where: str, name: str, answered: bool) -> Question:
+def _has_rows(file: TextFile) -> bool:
+    """Whether a file has a question per row: it is an array, or its first line is an object with a question."""
+    first = next((line for line in read_lines(file) if line.strip()), "").lstrip()
+    if first.startswith("["):
+        return True
+    try:
+        row = json.loads(first)
+    except (ValueError, RecursionError):
+        return False  # an object over several lines, or nothing that is JSON
+    return isinstance(row, dict) and "data" not in row and "question" in row
+
+
+def _squad_question(row: dict[str, object], text: str, where: str, answered: bool) -> Question:
     key = str(row.get("id", ""))
-    where = f"{name}, question {key}" if key else where
     question = text_field(row, "question", where)
     if not answered or row.get("is_impossible") is True:
         return make_question(question, text, where=where, key=key)
-    found = _objects(row, "answers", where)
-    answers = [text_field(answer, "text", f"{where}: answers[{number}]") for number, answer in enumerate(found)]
-    start = found[0].get("answer_start") if found else None
+    given = field_of(row, "answers", where)
+    texts, start = squad_answers(given, where, "answers")
+    if not isinstance(texts, list) or not isinstance(given, list | dict):
+        raise UserError(
+            f"{where}: field `answers` is {json_kind(given)}, but must be a list of objects with `text` and "
+            "`answer_start`, or an object with lists of them."
+        )
+    answers = [text_field({"text": answer}, "text", f"{where}: answers[{n}]") for n, answer in enumerate(texts)]
     if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
         raise UserError(f"{where}: field `answer_start` is {json_kind(start)}, but must be a whole number.")
     return make_question(question, text, tuple(answers), start, where, key)

@@ -92,9 +92,10 @@ class Row(NamedTuple):
         return self._name(self.value(role), str(self.places[role])) if self.json else self.value(role)
 
     def answers(self) -> tuple[str, ...]:
-        """Return the acceptable answers to a question: text, a list of texts, or null."""
+        """Return the acceptable answers to a question: text, a list of texts, null, or as SQuAD has them."""
         value = self.value("answer")
-        values = value if isinstance(value, list) else [] if value is None else [value]
+        texts, _ = squad_answers(value, self.where, str(self.places["answer"]))
+        values = texts if isinstance(texts, list) else [] if texts is None else [texts]
         if not all(isinstance(each, str) for each in values):
             raise UserError(
                 f"{self.where}: field `{self.places['answer']}` is {json_kind(value)}"
@@ -107,6 +108,8 @@ class Row(NamedTuple):
         """Return the position of the first answer in its text; None where the row does not tell it."""
         found = at_path(self.values, str(self.places["start"])) if self.json and "start" in self.places else None
         value = found[0] if found else self.values.get(self.places.get("start"))
+        if value is None and self.json:
+            value = squad_answers(self.value("answer"), self.where, str(self.places["answer"]))[1]
         if not self.json and isinstance(value, str):
             text = value.strip()
             value = int(text) if text.removeprefix("-").isdecimal() else text or None
@@ -175,8 +178,9 @@ def read_records(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Record]:
     """Yield the rows of a corpus in order, with all columns or fields; `open_table` knows the names of columns."""
     file, places = locate(corpus.files()[0], folder), corpus.places
     if isinstance(corpus, Jsonl):
-        for number, fields in _json_rows(file):
-            yield Record(number, (), fields, Row(file, number, fields, places, json=True) if fields else None)
+        for number, fields in json_rows(file):
+            row = None if fields is None else Row(file, number, fields, places, json=True)
+            yield Record(number, (), fields or {}, row)
         return
     table = open_table(corpus, folder)
     columns = table.indices(tuple(places))
@@ -185,14 +189,14 @@ def read_records(corpus: Tsv | Csv | Jsonl, folder: str) -> Iterator[Record]:
         yield Record(number, tuple(cells), {}, Row(file, number, values, places) if cells else None)
 
 
-def _json_rows(file: TextFile) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the objects of a file with one per line, or of an array, each with its line; nothing for a blank line."""
+def json_rows(file: TextFile) -> Iterator[tuple[int, dict[str, object] | None]]:
+    """Yield the objects of a file with one per line, or of an array, each with its line; None for a blank line."""
     lines = read_lines(file)
     for number, line in enumerate(lines, start=1):
         if number == 1 and line.lstrip().startswith("["):
             yield from _objects_of_array("\n".join((line, *lines)), file)
             return
-        yield number, json_object(line, f"{file.name}, line {number:,}") if line.strip() else {}
+        yield number, json_object(line, f"{file.name}, line {number:,}") if line.strip() else None
 
 
 def _objects_of_array(text: str, file: TextFile) -> Iterator[tuple[int, dict[str, object]]]:
@@ -260,6 +264,22 @@ def json_object(line: str, where: str) -> dict[str, object]:
     if not isinstance(row, dict):
         raise UserError(f"{where} is {json_kind(row)}, but must be an object with fields.")
     return row
+
+
+def squad_answers(value: object, where: str, field: str) -> tuple[object, object]:
+    """Return the texts of answers, and where the first begins, of a field as SQuAD has it; others are left as they are.
+
+    {"text": ["...", ...], "answer_start": [17, ...]} in rows of Hugging Face, and [{"text": "...", "answer_start": 17},
+    ...] in the original.
+    """
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        texts: object = [field_of(each, "text", f"{where}: {field}[{number}]") for number, each in enumerate(value)]
+        starts: object = [each.get("answer_start") for each in value]
+    elif isinstance(value, dict):
+        texts, starts = field_of(value, "text", f"{where}: field `{field}`"), value.get("answer_start")
+    else:
+        return value, None
+    return texts, (starts[0] if starts else None) if isinstance(starts, list) else starts
 
 
 def text_field(row: Mapping[str, object], field: str, where: str) -> str:
