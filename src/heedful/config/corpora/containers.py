@@ -1,32 +1,51 @@
 """The containers of corpora: files and generators; which roles the rows have follows from the keys that are set."""
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, PositiveInt, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag
 
-from heedful.config.corpora.corpus import Corpus, Subsets
+from heedful.config.corpora.corpus import Corpus, Language, Subsets
 from heedful.config.corpora.roles import (
     IMAGE_NUMBERS,
     IMAGE_QUESTIONS,
     IMAGES,
     PAIRS,
     QUESTIONS,
-    ROLES,
     RUNNING_TEXT,
     SCENES,
-    TABULAR,
     TAGGED,
-    TEXTS,
     TREES,
     RowKind,
-    tabular_kind,
 )
+from heedful.config.corpora.tables import Column, Csv, Jsonl, Tabular, Tsv
 from heedful.config.section import Share, as_tuple
 
-Column = PositiveInt | Annotated[str, Field(min_length=1, description="the name of a column")]
+__all__ = [
+    "FORMS",
+    "SPLITS",
+    "AlignedFiles",
+    "AnyCorpus",
+    "Builtin",
+    "Column",
+    "Conll",
+    "Corpora",
+    "Csv",
+    "Idx",
+    "ImageFolder",
+    "Jsonl",
+    "Leaves",
+    "Npz",
+    "PlainText",
+    "Squad",
+    "Tabular",
+    "Tmx",
+    "Trees",
+    "Tsv",
+    "Xliff",
+]
+
 Leaves = Literal["symbol", "tag", "word"]
-Place = TypeVar("Place")
 
 
 class AlignedFiles(Subsets):
@@ -49,136 +68,37 @@ class AlignedFiles(Subsets):
     """Further files of references, for evaluation: line n of each belongs to line n of the source."""
 
 
-# --- rows of roles ----------------------------------------------------------------------------------------------------
+class _Translations(Subsets):
+    """Keys of files of CAT tools, in which a unit has its texts in several languages."""
 
-
-class Tabular(Subsets, Generic[Place]):
-    """Keys of every file with one row per example: the roles of a row, each with its column or field.
-
-    The roles that are set decide what a corpus has: pairs (`source`, `target`), texts (`text`, and optionally `second`,
-    `label` or `number`), questions about texts (`question`, `text`, `answer`, `start`), images (`image`, and `label` or
-    `number`), images with captions (`caption`), or questions about images (`question`, `answer`, `group`).
-    """
-
-    row_kinds = TABULAR
-    later_keys = ("variants",)
+    row_kinds = (PAIRS,)
 
     variants: bool = False
     """Whether targets of one source are variants: each is an example in training, and a reference in evaluation."""
-    source: Place | None = Field(default=None, examples=["english"])
-    """Column or field of the source sentences; of pairs, by default column 1, or the field `source`."""
-    target: Place | None = Field(default=None, examples=["german"])
-    """Column or field of the target sentences; of pairs, by default column 2, or the field `target`."""
-    image: Place | None = Field(default=None, examples=["path"])
-    """Column or field of the paths of images, relative to the folder of the file."""
-    question: Place | None = Field(default=None, examples=["question"])
-    """Column or field of the questions, about a text or an image; about images, in JSON by default `question`."""
-    text: Place | None = Field(default=None, examples=["review"])
-    """Column or field of the texts; of questions, the texts that hold the answers, in JSON by default `text`."""
-    second: Place | None = Field(default=None, examples=["reply"])
-    """Column or field of the second texts, for models that read pairs of texts."""
-    caption: Place | None = Field(default=None, examples=["caption"])
-    """Column or field of the captions, where an image may have several rows; a field may hold a list of captions."""
-    label: Place | None = Field(default=None, examples=["sentiment"])
-    """Column or field of the labels; of images, in JSON by default `label`.
-
-    Several labels are separated by commas in a column, and a list in a field.
-    """
-    number: Place | None = Field(default=None, examples=["rating"])
-    """Column or field of the numbers that a text or an image has, such as ratings or prices."""
-    answer: Place | None = Field(default=None, examples=["answer"])
-    """Column or field of the answers; in JSON by default `answer`.
-
-    The answer to a question about a text is a span of it, or empty where there is none; a field may hold a list of
-    acceptable ones, or `answers` as SQuAD has them, with their positions.
-    """
-    start: Place | None = Field(default=None, examples=["position"])
-    """Column or field of the first answer's position in its text, in characters; by default where it first occurs."""
-    group: Place | None = Field(default=None, examples=["kind"])
-    """Column or field of the kinds of questions about images: evaluation scores each kind by itself."""
-
-    @property
-    def row_kind(self) -> RowKind:
-        """The kind of its rows, which follows from the roles that are set."""
-        return tabular_kind([role for role in ROLES if getattr(self, role) is not None])
-
-    @classmethod
-    def keys_of(cls, kind: RowKind) -> tuple[str, ...]:
-        """Return the keys that apply to a corpus with rows of this kind."""
-        own = [key for key in cls.model_fields if key not in (*Tabular.model_fields, *cls.file_keys)]
-        variants = ("variants",) if kind is PAIRS else ()
-        return (*Subsets.model_fields, *variants, *cls.file_keys, *kind.roles, *own)
-
-    @property
-    def places(self) -> dict[str, Place]:
-        """Column or field of each role that the rows have."""
-        return {role: getattr(self, role) for role in self.row_kind.roles if getattr(self, role) is not None}
-
-    def _added_later(self) -> tuple[str, ...]:
-        return (*self.later_keys, "part", "sample") if self.row_kind is PAIRS else self.later_keys
+    source: Language = Field(default="", examples=["en"])
+    """Source language: "en" is also en-GB; by default that which the file names as its source."""
+    target: Language = Field(default="", examples=["de"])
+    """Target language: "de" is also de-AT; by default the only other language of the file."""
 
 
-class _Table(Tabular[Column]):
-    """Keys of every table, whose columns are given by their numbers from 1 on, or by their names in the first line."""
+class Tmx(_Translations):
+    """A translation memory (TMX): units without a translation, and codes of layout in their texts, are left out."""
 
-    found_keys = ("header", "separator")
+    frozen = "Tmx"
+    file_keys = ("tmx",)
 
-    header: bool = False
-    """Whether the first line has the names of columns; it always has where a column is given by name.
-
-    Where it is not set, clear cases are told from the first lines: a name above a column of numbers, for example.
-    """
-
-    @property
-    def defaults(self) -> Mapping[str, object]:
-        """Defaults of pairs: the first two columns."""
-        return {"source": 1, "target": 2} if self.row_kind is PAIRS else {}
-
-    @property
-    def has_header(self) -> bool:
-        """Whether the first line has the names of columns."""
-        return self.header or any(isinstance(column, str) for column in self.places.values())
+    tmx: str = Field(examples=["memory.tmx"])
+    """File of a translation memory."""
 
 
-class Tsv(_Table):
-    """Tab-separated columns of one file, by their numbers from 1 on, or by their names in the first line."""
+class Xliff(_Translations):
+    """Texts and their translations in XLIFF, version 1.2 or 2: units without a translation are left out."""
 
-    frozen = "Tsv"
-    file_keys = ("tsv",)
+    frozen = "Xliff"
+    file_keys = ("xliff",)
 
-    tsv: str = Field(examples=["pairs.tsv.gz"])
-    """File of tab-separated columns."""
-
-    def _added_later(self) -> tuple[str, ...]:
-        later = super()._added_later()
-        return (*later, "header") if self.row_kind in (PAIRS, TEXTS) else later
-
-
-class Csv(_Table):
-    """Columns of one CSV file, by their numbers from 1 on, or by their names in the first line."""
-
-    frozen = "Csv"
-    file_keys = ("csv",)
-
-    csv: str = Field(examples=["reviews.csv"])
-    """File of columns separated by commas; texts with commas, quotes or line breaks are in quotes."""
-    separator: Literal[",", ";", "|", "\t"] = ","
-    """Character between columns; where it is not set, it is told from the first lines if commas do not fit."""
-
-
-class Jsonl(Tabular[str]):
-    """Fields of one JSON object per line."""
-
-    frozen = "Jsonl"
-    file_keys = ("jsonl",)
-
-    jsonl: str = Field(examples=["examples.jsonl"])
-    """File with one JSON object per line, or with one array of objects."""
-
-    @property
-    def defaults(self) -> Mapping[str, object]:
-        """Defaults of roles: the field of the same name."""
-        return {role: role for role in self.row_kind.named}
+    xliff: str = Field(examples=["site.xlf"])
+    """File in XLIFF."""
 
 
 # --- one kind of rows -------------------------------------------------------------------------------------------------
@@ -382,7 +302,7 @@ class Builtin(Corpus):
 # --- any of them ------------------------------------------------------------------------------------------------------
 
 # The key that a corpus has decides its container; without one, it is running text or two files.
-FORMS: Final = ("tsv", "csv", "jsonl", "conll", "trees", "builtin", "squad", "images", "idx", "npz")
+FORMS: Final = ("tsv", "csv", "jsonl", "tmx", "xliff", "conll", "trees", "builtin", "squad", "images", "idx", "npz")
 
 
 def _container(value: Any) -> str:
@@ -401,6 +321,8 @@ AnyCorpus = Annotated[
     | Annotated[Tsv, Tag("tsv")]
     | Annotated[Csv, Tag("csv")]
     | Annotated[Jsonl, Tag("jsonl")]
+    | Annotated[Tmx, Tag("tmx")]
+    | Annotated[Xliff, Tag("xliff")]
     | Annotated[Builtin, Tag("builtin")]
     | Annotated[Conll, Tag("conll")]
     | Annotated[PlainText, Tag("text")]

@@ -6,7 +6,7 @@ from operator import itemgetter
 from typing import Final
 
 from heedful.base.errors import UserError, counted
-from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Builtin, Csv, Jsonl, Trees, Tsv
+from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Builtin, Csv, Jsonl, Tmx, Trees, Tsv, Xliff
 from heedful.config.corpora.corpus import Subsets
 from heedful.config.corpora.roles import PAIRS
 from heedful.data.builtin.dates import date_pairs
@@ -15,6 +15,7 @@ from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.lines import TextFile, check_exists, read_lines
 from heedful.data.corpora.formats.rows import read_rows
 from heedful.data.corpora.formats.tables import read_columns
+from heedful.data.corpora.formats.translations import read_translations
 from heedful.data.corpora.trees import all_trees, tree_pair
 from heedful.data.text_form import TOO_LONG, TextForm
 
@@ -86,6 +87,8 @@ def _all_pairs(corpus: AnyCorpus, folder: str) -> Iterator[Pair]:
                 return _GENERATORS[corpus.builtin](corpus.part, corpus.count)
             case Tsv() | Csv() | Jsonl():
                 return _pairs_of_rows(corpus, folder)
+            case Tmx() | Xliff():
+                return read_translations(corpus, folder)
     raise TypeError(f"{corpus.title} has {corpus.row_kind.words}, not pairs")
 
 

@@ -184,12 +184,12 @@ def test_every_word_of_another_tool_leads_to_a_key_that_exists_and_is_not_a_key_
         (
             "'train.txt'",
             '`data.train` is "train.txt", but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, '
-            "`builtin`, `conll`, `text`, `trees`, `squad`, `images`, `idx` and `labels` or `npz`",
+            "`tmx`, `xliff`, `builtin`, `conll`, `text`, `trees`, `squad`, `images`, `idx` and `labels` or `npz`",
         ),
         (
             "[{ source = 'a', target = 'b' }, 3]",
-            "`data.train.1` is 3, but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, `builtin`, "
-            "`conll`, `text`, `trees`, `squad`, `images`, `idx` and `labels` or `npz`.",
+            "`data.train.1` is 3, but must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, `tmx`, "
+            "`xliff`, `builtin`, `conll`, `text`, `trees`, `squad`, `images`, `idx` and `labels` or `npz`.",
         ),
     ],
 )

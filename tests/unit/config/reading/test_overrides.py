@@ -149,7 +149,8 @@ def test_an_override_is_not_blamed_for_keys_of_the_file_that_do_not_fit_together
 def test_an_override_is_not_blamed_for_what_the_file_lacks() -> None:
     assert complaints("[data]\nnfc = true", "data.batch_tokens=10") == [
         "my.toml: `data.train` is missing: it must be a table with `source` and `target`, `tsv`, `csv`, `jsonl`, "
-        "`builtin`, `conll`, `text`, `trees`, `squad`, `images`, `idx` and `labels` or `npz`, or a list of them."
+        "`tmx`, `xliff`, `builtin`, `conll`, `text`, `trees`, `squad`, `images`, `idx` and `labels` or `npz`, or "
+        "a list of them."
     ]
 
 

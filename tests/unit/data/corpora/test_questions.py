@@ -112,11 +112,16 @@ NOT_SQUAD = (
     ("content", "told"),
     [
         ("{", " is not JSON: ..."),
-        ([ROW], f" has no list `data` of objects, {NOT_SQUAD}"),
+        ([ROW], ", line 1 has no field `answers`. Did you mean `answer`?"),
+        ([3], ": element 0 of the list is a number, but must be an object."),
+        ({"question": "Where?"}, ", line 1 has no field `context`. Known: question."),
         ({"data": [1]}, f" has no list `data` of objects, {NOT_SQUAD}"),
         ({"data": [{}]}, f", data[0] has no list `paragraphs` of objects, {NOT_SQUAD}"),
         ({"data": [{"paragraphs": [{"qas": []}]}]}, ", data[0].paragraphs[0] has no field `context`. Known: qas."),
-        (in_squad({"id": "7", "question": "Where?"}), f", question 7 has no list `answers` of objects, {NOT_SQUAD}"),
+        (in_squad({"id": "7", "question": "Where?"}), ", question 7 has no field `answers`. Known: id, question."),
+        (in_squad({"question": "Where?", "answers": "cave"}),
+         ", data[0].paragraphs[0]: field `answers` is text, but must be a list of objects with `text` and "
+         "`answer_start`, or an object with lists of them."),
         (in_squad({"id": "7", "question": "Where?", "answers": [{"text": "cave", "answer_start": "28"}]}),
          ", question 7: field `answer_start` is text, but must be a whole number."),
         (in_squad({"id": "7", "question": "Where?", "answers": [{"text": "cave", "answer_start": 1}]}),
@@ -147,3 +152,47 @@ def test_the_keys_of_a_table_choose_its_kind(table: dict[str, object], kind: typ
     corpus: object = TypeAdapter(AnyCorpus).validate_python(table)
     assert type(corpus) is kind
     assert TypeAdapter[object](AnyCorpus).validate_python(corpus) == corpus
+
+
+HUGGING_FACE: list[dict[str, object]] = [
+    {
+        "id": "a",
+        "title": "t",
+        "context": TEXT,
+        "question": "Where?",
+        "answers": {"text": ["the cave", "cave"], "answer_start": [24, 28]},
+    },
+    {"id": "b", "title": "t", "context": TEXT, "question": "Why?", "answers": {"text": [], "answer_start": []}},
+]
+
+
+def squad_rows(folder: Path, text: str) -> list[Question]:
+    (folder / "t").write_text(text)
+    return list(read_questions(Squad(squad="t"), str(folder)))
+
+
+def test_rows_of_hugging_face_are_read_as_squad_and_as_json_lines(tmp_path: Path) -> None:
+    lines = "\n".join(json.dumps(row) for row in HUGGING_FACE)
+    expected = [Question("Where?", TEXT, ("the cave", "cave"), 24), Question("Why?", TEXT)]
+    found = squad_rows(tmp_path, lines)
+    assert found == expected
+    assert [(one.key, one.line) for one in found] == [("a", 1), ("b", 2)]
+    assert squad_rows(tmp_path, json.dumps(HUGGING_FACE)) == expected
+    assert squad_rows(tmp_path, json.dumps(HUGGING_FACE, indent=2)) == expected
+    (tmp_path / "q.jsonl").write_text(lines)
+    corpus = Jsonl(jsonl="q.jsonl", question="question", text="context", answer="answers")
+    assert list(read_questions(corpus, str(tmp_path))) == expected
+
+
+def test_questions_of_a_squad_file_can_be_read_without_their_answers(tmp_path: Path) -> None:
+    asked: list[dict[str, object]] = [
+        {"id": "a", "question": "Where?", "answers": [{"text": "nowhere"}]},
+        {"id": "b", "question": "Why?"},
+    ]
+    (tmp_path / "s.json").write_text(json.dumps(in_squad(*asked)))
+    found = list(read_questions(Squad(squad="s.json"), str(tmp_path), answered=False))
+    assert found == [Question("Where?", TEXT), Question("Why?", TEXT)]
+    assert [one.key for one in found] == ["a", "b"]
+    for field in ("context", "text"):
+        (tmp_path / "q.jsonl").write_text(json.dumps({"question": "Why?", field: TEXT}) + "\n\n")
+        assert list(read_questions(Squad(squad="q.jsonl"), str(tmp_path), answered=False)) == [Question("Why?", TEXT)]

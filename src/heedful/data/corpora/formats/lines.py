@@ -123,6 +123,17 @@ def first_lines(file: TextFile) -> list[str]:
     return found
 
 
+def read_parts(file: TextFile, size: int) -> Iterator[bytes]:
+    """Yield the bytes of a file, unpacked, in parts of this size."""
+    with ExitStack() as stack:
+        with _opening(file):
+            _check_kind(file)
+            stream = _open(file, stack)
+        with machine_faults(file.path), _damage(file):
+            while part := stream.read(size):
+                yield part
+
+
 def read_start(file: TextFile, size: int) -> tuple[bytes, bool]:
     """Return the first bytes of a file, unpacked, and whether there are more."""
     with ExitStack() as stack, _opening(file):
