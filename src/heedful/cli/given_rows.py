@@ -19,11 +19,13 @@ from heedful.config.corpora.containers import (
     Npz,
     PlainText,
     Squad,
+    Tmx,
     Trees,
     Tsv,
+    Xliff,
 )
 from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
-from heedful.data.corpora.formats.rows import Row, json_object
+from heedful.data.corpora.formats.rows import Row, json_rows
 
 Format = Literal["csv", "tsv", "jsonl", "conll"]
 
@@ -68,13 +70,27 @@ def open_rows(corpus: AnyCorpus, roles: Sequence[str], words: bool) -> GivenRows
             return GivenRows(corpus.conll, "conll", ["text"], lambda: _sentences(corpus))
         case Trees() if reads == {"text"}:
             return GivenRows(corpus.trees, "tsv", ["tree"], lambda: _trees(corpus))
+        case Tmx() | Xliff() if reads == {"source"}:
+            return GivenRows(corpus.files()[0], "tsv", ["source", "target"], lambda: _translations(corpus))
         case Squad() if reads == {"question", "text"}:
             return GivenRows(corpus.squad, "jsonl", ["id", "question", "text"], lambda: _questions(corpus))
         case ImageFolder() | Idx() | Npz() if reads == {"image"}:
             return _images(corpus)
         case PlainText() | AlignedFiles() if len(roles) == 1:
             return _lines(corpus.files()[0], roles[0])
-        case Conll() | Trees() | Squad() | ImageFolder() | Idx() | Npz() | PlainText() | AlignedFiles() | Builtin():
+        case (
+            Conll()
+            | Trees()
+            | Squad()
+            | ImageFolder()
+            | Idx()
+            | Npz()
+            | PlainText()
+            | AlignedFiles()
+            | Tmx()
+            | Xliff()
+            | Builtin()
+        ):
             asked = " and ".join(f"`{role}`" for role in roles)
             raise UserError(f"{corpus.title} has {corpus.row_kind.words}, but the model reads {asked}.")
         case _:
@@ -121,9 +137,8 @@ def _json_lines(corpus: Jsonl, roles: Sequence[str], words: bool) -> GivenRows:
     file, places = locate(corpus.jsonl), corpus.places
 
     def objects() -> Iterator[tuple[int, dict[str, Any] | None, str]]:
-        for number, line in enumerate(read_lines(file), start=1):
-            where = f"{file.name}, line {number:,}"
-            yield number, json_object(line, where) if line.strip() else None, where
+        for number, row in json_rows(file):
+            yield number, row, f"{file.name}, line {number:,}"
 
     def given() -> Iterator[Given]:
         for number, row, where in objects():
@@ -203,6 +218,13 @@ def _sentences(corpus: Conll) -> Iterator[Given]:
 
 def _sentence(words: list[str], lines: list[tuple[str, bool]], where: str) -> Given:
     return Given({"text": words}, where, row=GivenRow([" ".join(words)], lines=lines), skip=not words)
+
+
+def _translations(corpus: Tmx | Xliff) -> Iterator[Given]:
+    from heedful.data.corpora.formats.translations import read_translations
+
+    for number, (source, target) in enumerate(read_translations(corpus), start=1):
+        yield Given({"source": source}, f"{corpus.title}, unit {number:,}", row=GivenRow([source, target]))
 
 
 def _trees(corpus: Trees) -> Iterator[Given]:

@@ -30,6 +30,7 @@ _KEYS: Final[Mapping[str, str]] = {
     "conllu": "conll",
     "image_folder": "images",
     "folder": "images",
+    "json": "jsonl",
     "squad_rows": "jsonl",
 }
 _NAMES_SHOWN: Final = 10
@@ -116,7 +117,7 @@ def _form(path: str, template: AnyCorpus, keys: Sequence[str], answered: bool) -
         return known, found
     if container in ("text", "empty"):
         return "text" if answered or known == "builtin" else known, found
-    if container in ("image", "tmx", "xliff", "json"):
+    if container == "image":
         raise UserError(f"{path} is {found.words}, which {by_caller('--data', '`data`')} does not take.")
     return container, found
 
