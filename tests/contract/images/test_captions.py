@@ -217,7 +217,7 @@ def test_rows_without_a_caption_are_refused(trained: Path, rows: list[Any], why:
 
 def test_what_a_captioner_cannot_do_is_refused(trained: Path) -> None:
     model = Captioner.load(trained, device="cpu")
-    with refuses("image 1 is float, but must be the path of..."):
+    with refuses("image 1 is float, but must be a path..."):
         model.caption([3.5])  # type: ignore[list-item]
     with refuses("`prefix` is not an option...", TypeError):
         model.caption(np.zeros((16, 16), np.uint8), prefix="a")  # type: ignore[call-overload]

@@ -131,7 +131,7 @@ def test_evaluation_is_that_of_its_classifications(trained: tuple[str, Path]) ->
 
 def test_what_is_not_an_image_is_refused(trained: tuple[str, Path]) -> None:
     model = ImageClassifier.load(trained[1], device="cpu")
-    with refuses("image 2 is float, but must be the path of..."):
+    with refuses("image 2 is float, but must be a path..."):
         model.classify([np.zeros((8, 8), np.uint8), 3.5])  # type: ignore[list-item]
     with refuses("data, row 1 must be an image and its label."):
         model.evaluate([np.zeros((8, 8), np.uint8)])  # type: ignore[list-item]

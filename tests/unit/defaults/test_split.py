@@ -71,7 +71,7 @@ def test_a_tenth_of_the_rows_is_held_out() -> None:
     ("rows", "parts"), [(49, None), (50, 5), (99, 5), (140, 7), (200, 10), (20_000, 10), (20_001, 11), (60_000, 30)]
 )
 def test_few_rows_are_not_split_and_of_many_about_two_thousand_are_held_out(rows: int, parts: int | None) -> None:
-    write("b.tsv", [f"x\ttext {number}" for number in range(rows)])
+    write("b.tsv", [f"x\tfilm {number}" for number in range(rows)])
     recipe = split({**TEXTS, "tsv": "b.tsv"})
     assert choices(recipe.data.valid) == ([] if parts is None else [f"0/{parts}"])
     words = recipe.held_out or ""
