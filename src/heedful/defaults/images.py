@@ -29,7 +29,8 @@ class ImageCase(Case):
     @property
     def shapeless(self) -> bool:
         """Whether no key describes the network."""
-        return not any(self.sets(f"model.{part}") for part in ("encoder", "decoder", "question"))
+        class_token = getattr(self.recipe.model, "pool", None) == "first"  # which the chosen network does not have
+        return not class_token and not any(self.sets(f"model.{part}") for part in ("encoder", "decoder", "question"))
 
     @property
     def numbers(self) -> bool:

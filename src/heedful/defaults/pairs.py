@@ -33,7 +33,8 @@ class PairCase(Case):
     @property
     def reads_letters(self) -> bool:
         """Whether sources are read letter by letter: single words, or few short texts without spaces."""
-        return self.little and not self.facts.spaced and not self.sets("tokenizer")
+        one_matrix = self.sets("model.tie") and self.value("model.tie") == "all"  # letters and pieces have two
+        return self.little and not self.facts.spaced and not self.sets("tokenizer") and not one_matrix
 
     @property
     def symbols(self) -> bool:

@@ -56,6 +56,11 @@ class TextCase(Case):
         return self.network and not self.compared and self.encoder in ("transformer", "recurrent")
 
     @property
+    def joins(self) -> bool:
+        """Whether the recipe joins the texts of a pair by co-attention, which pools them."""
+        return model_of(self.recipe, TextModel).joins_after_reading
+
+    @property
     def transformer(self) -> bool:
         """Whether that network is a Transformer."""
         return self.stack and self.encoder == "transformer"
@@ -130,7 +135,7 @@ TEXTS: Final = TaskDefaults(
         Rule("train.steps", lambda case: case.bag and case.open_ended, lambda case: max(20, case.updates(2))),
         Rule("train.steps", lambda case: case.network and case.open_ended, lambda case: case.updates(20)),
         Rule("train.schedule", lambda case: case.bag, _bag_schedule),
-        Rule("model.pool", lambda case: case.transformer, lambda case: "attention"),
+        Rule("model.pool", lambda case: case.transformer and not case.joins, lambda case: "attention"),
         Rule("model.dropout", lambda case: case.network, lambda case: 0.3 if case.compared else 0.5),
         Rule("model.encoder.dropout", lambda case: case.stack, lambda case: 0.3),
         Rule("model.encoder.dropout_words", lambda case: case.stack, lambda case: 0.3),
