@@ -51,6 +51,15 @@ def _texts(folder: Path) -> None:
         (folder / name).write_text("\n\n".join(lines))
 
 
+def _pairs(folder: Path) -> None:
+    words = [("red", "rot"), ("dog", "Hund"), ("sees", "sieht"), ("bird", "Vogel")]
+    for name, count in (("train", 12), ("valid", 4)):
+        chosen = [[words[(number * step) % 4] for step in (1, 2, 3)] for number in range(count)]
+        for side, language in enumerate(("en", "de")):
+            lines = (" ".join(pair[side] for pair in row) for row in chosen)
+            (folder / f"{name}.{language}").write_text("\n".join(lines))
+
+
 SMALL: Mapping[str, Small] = {
     "tag": Small(
         {"train": {"conll": "train"}, "valid": {"conll": "valid"}},
@@ -91,6 +100,19 @@ SMALL: Mapping[str, Small] = {
         {"family": "reader", "encoder": ENCODER},
         "f1",
         "the span of greatest overlap of words with the question, learned from the 12 training questions",
+    ),
+    "caption": Small(
+        {"train": {**SCENES, "count": 8}, "valid": {**HELD_OUT, "count": 3}},
+        {"family": "captioner", "encoder": VIT, "decoder": ENCODER},
+        "bleu",
+        "the caption of the nearest image, learned from the 8 training images",
+    ),
+    "translate": Small(
+        {"train": {"source": "train.en", "target": "train.de"}, "valid": {"source": "valid.en", "target": "valid.de"}},
+        {"family": "transformer", **TINY},
+        "chrf",
+        "a word-by-word dictionary, learned from the 12 training pairs",
+        _pairs,
     ),
     "parse": Small(
         {"train": {"trees": "train"}, "valid": {"trees": "valid"}, "max_length": 30},

@@ -56,7 +56,7 @@ class KneserNey:
         before = np.zeros(len(tokens), np.int64)  # the number of the history of each token
         for _ in range(order):
             found = _keys(before, tokens, vocabulary)
-            keys, numbers = _distinct(found)
+            keys, numbers = distinct(found)
             tables.append(keys)
             ends.append(numbers)
             before = _shift(ends[-1], starts[starts < len(tokens)])
@@ -93,7 +93,7 @@ def _keys(before: Ids, tokens: Ids, vocabulary: int) -> Ids:
     return np.where(before >= 0, before * vocabulary + tokens, -1)
 
 
-def _distinct(found: Ids) -> tuple[Ids, Ids]:
+def distinct(found: Ids) -> tuple[Ids, Ids]:
     """Return the distinct keys, sorted, and the number of each in them; -1 for the key -1.
 
     One sort, where `np.unique` and a search in its result take five times as long on millions of tokens.

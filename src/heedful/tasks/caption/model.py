@@ -30,7 +30,7 @@ from heedful.decode.scorer import SingleModel
 from heedful.decode.search import ProgressCallback, search
 from heedful.explain.explanation import ExplainedImage, Explanation, SearchNode, TokenSequence
 from heedful.explain.generators import explain_target
-from heedful.metrics.edits import uniform
+from heedful.metrics.edits import Reference, uniform
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.language.perplexity import likelihood as likelihood_of
 from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics, metrics_by_name
@@ -170,8 +170,7 @@ class Captioner(SearchingModel[ImageCaptioner]):
         `name` is the corpus's name in messages. Blank captions are not references. The likelihood is that of all
         references, unless it is given.
         """
-        form, request = TextForm.of(self.recipe.data), self.request(1, options)
-        references = [tuple(filter(str.strip, map(form, row.captions))) for row in rows]
+        request, references = self.request(1, options), self.references(rows)
         missing = next((row for row, several in zip(rows, references, strict=True) if not several), None)
         if not rows or missing is not None:
             raise UserError(
@@ -192,12 +191,17 @@ class Captioner(SearchingModel[ImageCaptioner]):
             inputs=tuple(row.image.where for row in rows),
             best=tuple(found),
             texts=tuple(best.text for best in found),
-            references=uniform([several[0] if len(several) == 1 else several for several in references]),
+            references=scored_references(references),
             shown=self.recipe.evaluate.metrics if metric is None else metric_names(metric),
             likelihood=likelihood or predicted,
             seconds=seconds,
             scoring=scoring_of(self.recipe),
         )
+
+    def references(self, rows: Sequence[Captioned]) -> list[tuple[str, ...]]:
+        """Return the captions of images that are not blank, as the model writes them."""
+        form = TextForm.of(self.recipe.data)
+        return [tuple(filter(str.strip, map(form, row.captions))) for row in rows]
 
     def _likelihood(self, images: Sequence[Pixels], references: Sequence[Sequence[str]]) -> Likelihood:
         """Return the likelihood of all references, given their images."""
@@ -325,3 +329,8 @@ class Captioner(SearchingModel[ImageCaptioner]):
         else:
             captions = tuple(check_texts(captions, f"{where}: the captions"))
         return Captioned(image_of(row[0], where, self._encoder.channels), captions)
+
+
+def scored_references(references: Sequence[Sequence[str]]) -> tuple[Reference, ...]:
+    """Return the captions of each image as a reference: one text, or several variants."""
+    return uniform([several[0] if len(several) == 1 else tuple(several) for several in references])

@@ -60,6 +60,7 @@ CAPTION: Final = TaskRules(
     tokens="target tokens",
     evaluation_options=("metric",),
     same_keys=("evaluate.bleu_tokenize", "evaluate.metrics", "data.lowercase"),
+    line="the caption of the nearest image",
     explained="How an image was described",
     explained_as=("Image", "Caption"),
     check=_check,

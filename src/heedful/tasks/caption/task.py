@@ -1,6 +1,7 @@
 """The task of captioners: images and sentences about them, the next token of a caption, exact matches and BLEU."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.mixed import CaptionerModel
@@ -9,12 +10,18 @@ from heedful.config.task_rules import TaskRules, model_of
 from heedful.data.corpora.images import Captioned, read_captioned
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.bundle import Bundle
 from heedful.nn.layers.images.augmentation import Augmentation
+from heedful.tasks.caption.baseline import nearest_captions
 from heedful.tasks.caption.data import CaptionCollator, prepare_captions
-from heedful.tasks.caption.model import Captioner, caption_collator
+from heedful.tasks.caption.evaluation import CaptionEvaluation
+from heedful.tasks.caption.model import Captioner, caption_collator, scored_references
 from heedful.tasks.caption.objective import Captions, RewardedCaptions
 from heedful.tasks.caption.rules import CAPTION
+from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.sequences.sequence_task import SearchingTask
+from heedful.tasks.shared.sequences.text_evaluation import score_texts
+from heedful.tasks.shared.validation import Asked
 
 
 class CaptionTask(SearchingTask):
@@ -43,6 +50,14 @@ class CaptionTask(SearchingTask):
         """Read images with their captions, but none without any."""
         corpora = (read_captioned(corpus, recipe.data.folder) for corpus in recipe.data.valid)
         return (row for corpus in corpora for row in corpus if any(map(str.strip, row.captions)))
+
+    def written_by_line(self, bundle: Bundle[Any], prepared: Prepared, rows: Sequence[Captioned], asked: Asked) -> Line:
+        """Score the captions of the nearest training images; see `baseline.py`."""
+        model: Captioner = self.model_in_use(bundle)
+        tokens, sample = nearest_captions(prepared.train, model.decode([row.image for row in rows]))
+        texts = bundle.vocabularies["text"].decode_batch(tokens)
+        references = scored_references(model.references(rows))
+        return Line(score_texts(CaptionEvaluation, bundle.recipe, asked.metric, texts, references), sample)
 
     def read_corpus(self, model: object, corpus: AnyCorpus, folder: str) -> Iterable[Captioned]:
         """Read images with their captions."""

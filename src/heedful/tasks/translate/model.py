@@ -179,11 +179,8 @@ class Translator(SequenceModel):
         began = time.perf_counter()
         found = [best for best, *_ in self.translate_detailed(sources, name=name, progress=progress, **options)]
         seconds = time.perf_counter() - began
-        wording, texts, scoring = self.wording, [best.text for best in found], scoring_of(self.recipe)
-        expected = each_variant(lambda text, _: wording.normalise(text), references, languages)
-        if self.recipe.evaluate.detokenize and not raw:
-            texts = list(map(wording.ordinary, texts, languages))
-            expected = each_variant(wording.ordinary, expected, languages)
+        scoring = scoring_of(self.recipe)
+        texts, expected = self.in_scored_form([best.text for best in found], references, languages, raw)
         if raw and scoring.bleu_tokenize == "none":
             scoring = scoring._replace(bleu_tokenize="13a")
         return TranslationEvaluation(
@@ -196,6 +193,16 @@ class Translator(SequenceModel):
             seconds=seconds,
             scoring=scoring,
         )
+
+    def in_scored_form(
+        self, texts: Sequence[str], references: Sequence[Reference], languages: Sequence[str | None], raw: bool = False
+    ) -> tuple[Sequence[str], tuple[Reference, ...]]:
+        """Return translations and references as they are compared: detokenized, if the recipe says so."""
+        wording = self.wording
+        expected = each_variant(lambda text, _: wording.normalise(text), references, languages)
+        if not self.recipe.evaluate.detokenize or raw:
+            return texts, expected
+        return list(map(wording.ordinary, texts, languages)), each_variant(wording.ordinary, expected, languages)
 
     def _likelihood(self, inputs: Sequence[Sequence[int]], references: Sequence[Reference], name: str) -> Likelihood:
         """Return the likelihood of all variants of references, given the sources' pieces; not of those with none."""

@@ -34,6 +34,7 @@ TRANSLATE: Final = TaskRules(
         "tokenizer.target",
         *(f"data.{split}.to" for split in SPLITS),
     ),
+    line="a word-by-word dictionary",
     tokens="target tokens",
     label_smoothing=0.1,
     test_files="give --source and --target",

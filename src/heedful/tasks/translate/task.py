@@ -11,13 +11,16 @@ from heedful.config.task_rules import TaskRules
 from heedful.data.corpora.pairs import is_blank, read_references
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.text_form import TextForm
-from heedful.metrics.edits import Reference, variants_of
+from heedful.metrics.edits import Reference, uniform, variants_of
 from heedful.metrics.rows import TEXT_METRICS
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
+from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
+from heedful.tasks.shared.sequences.text_evaluation import score_texts
 from heedful.tasks.shared.task import Validator
-from heedful.tasks.shared.validation import Sample, some_outputs
+from heedful.tasks.shared.validation import Asked, Sample, some_outputs
+from heedful.tasks.translate.baseline import Dictionary, sample_pairs
 from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.rules import TRANSLATE
@@ -54,6 +57,19 @@ class TranslateTask(SequenceTask):
         languages = [to for *_, to in rows]
         pairs = [(source, reference) for source, reference, _ in rows]
         return model.evaluate_rows(pairs, to=languages if any(languages) else None, **options)
+
+    def written_by_line(
+        self, bundle: Bundle[EncoderDecoder], prepared: Prepared, rows: Sequence[Any], asked: Asked
+    ) -> Line:
+        """Score word-by-word translations of the same sources; see `baseline.py`."""
+        model: Translator = self.model_in_use(bundle)
+        pairs, sample = sample_pairs(prepared.train, bundle.vocabularies)
+        dictionary, wording = Dictionary(pairs), model.wording
+        asked_for = [wording.without_tag(source, to) for source, _, to in rows]
+        said = [dictionary.translate(wording.source_words(text, raw=False), language) for language, text in asked_for]
+        references = uniform([reference for _, reference, _ in rows])
+        texts, expected = model.in_scored_form(said, references, [language or None for language, _ in asked_for])
+        return Line(score_texts(TranslationEvaluation, bundle.recipe, asked.metric, texts, expected), sample)
 
     def samples(self, rows: Sequence[Any], found: TranslationEvaluation) -> Sequence[Sample]:
         """Return a few translations, as the model wrote them."""

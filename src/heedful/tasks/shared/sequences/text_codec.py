@@ -85,6 +85,11 @@ class TextCodec:
         """Return the target language in the tag of a source; None if it has none."""
         return self._language.get(source[0]) if source else None
 
+    def without_tag(self, text: str, to: str) -> tuple[str, str]:
+        """Return the target language of a text, "" where there is one for all, and the text without its tag."""
+        tag, rest = self._tagged(text, to or None, "the text")
+        return self.language(tag) or "", rest
+
     def _tagged(self, text: str, language: str | None, where: str) -> tuple[list[int], str]:
         """Return the tag of a text, and the text without it."""
         tags = self._source.tags

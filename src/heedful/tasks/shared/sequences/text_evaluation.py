@@ -11,7 +11,7 @@ from heedful.metrics.edits import Reference, variants_of
 from heedful.metrics.language.perplexity import Likelihood
 from heedful.metrics.rows import PERPLEXITY, TEXT_METRICS
 from heedful.metrics.scores import ItemScores, Score, scores_of
-from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, text_scorer
+from heedful.metrics.summed_metrics import MetricName, TextScoring, build_metric, metric_names, text_scorer
 from heedful.metrics.translation import SignedScore, bleu, chrf
 from heedful.tasks.shared.evaluation import Evaluation
 
@@ -138,3 +138,20 @@ def scoring_of(recipe: Recipe) -> TextScoring:
 def validation_names(recipe: Recipe, metric: str) -> list[str]:
     """Return the names of the scores that a validation reports: those of the recipe, and the one that decides."""
     return list(dict.fromkeys((*recipe.evaluate.metrics, *(name for name in TEXT_METRICS if name == metric))))
+
+
+def score_texts(
+    kind: type[TextEvaluation], recipe: Recipe, metric: str, texts: Sequence[str], references: Sequence[Reference]
+) -> dict[str, float]:
+    """Return the scores that a validation by this metric reports for texts, whoever wrote them."""
+    found = kind(
+        inputs=(),
+        best=(),
+        texts=tuple(texts),
+        references=tuple(references),
+        shown=metric_names(validation_names(recipe, metric)),
+        likelihood=Likelihood(0.0, 0),
+        seconds=0.0,
+        scoring=scoring_of(recipe),
+    )
+    return found.validation_scores()
