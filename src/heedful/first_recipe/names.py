@@ -59,6 +59,8 @@ def sides_of(first: str, second: str) -> tuple[str, str] | None:
 
 def are_sides(first: str, second: str) -> bool:
     """Whether two parts of names are two languages, or a source and a target."""
+    if first in _SPLITS or second in _SPLITS:
+        return False
     languages = all(re.fullmatch(r"[a-z]{2,3}", part) or part in NAMES["language"] for part in (first, second))
     return languages or any(first in one and second in other for one, other in (_SIDES, _SIDES[::-1]))
 

@@ -41,13 +41,12 @@ The test set has combinations of words that never occur in training.
 NEXT: Final = """
 Next, with your own files, one sentence per line, the same number of lines in both:
 
-    heedful recipes copy {recipe} my.toml      then name your files in [data]:
-        train = {{ source = "train.en", target = "train.es" }}
-        valid = {{ source = "valid.en", target = "valid.es" }}
-        test = {{ source = "test.en", target = "test.es" }}
-    heedful train my.toml --dry-run            estimates the time and memory of the run
-    heedful train my.toml --out runs/mine
+    heedful init train.en train.es             says what they are, and writes the recipe en-es.toml
+    heedful train en-es.toml --dry-run         estimates the time and memory of the run
+    heedful train en-es.toml --out runs/mine
     heedful translate runs/mine < text.en
+
+heedful init also takes tables, images, trees, questions and plain text, for other tasks.
 """
 
 
@@ -105,7 +104,7 @@ def command(
         while line := _typed():
             print(f"      {model.translate(line)}")
     print(f"\nWhat the model attends to, on a page: open {page.resolve().as_uri()} in a browser.")
-    print(NEXT.format(recipe=RECIPE))
+    print(NEXT)
 
 
 def _typed() -> str:
@@ -130,7 +129,7 @@ _SIZE: Final = 24  # pixels of an image on the screen, on each side
 _NEXT_IMAGES: Final = """
 Next:
     heedful classify {folder} {image}     the class of an image file
-    heedful recipes copy {recipe} my.toml      then name your images in [data]: train = {{ images = "photos" }}
+    heedful init photos     writes a recipe for a folder of yours, with one folder of images for each class
     heedful train scenes-answers --out runs/answers      answers questions about images, on a GPU
 """
 
@@ -157,7 +156,7 @@ def show_images(recipe: Recipe, out: Path, as_json: bool) -> None:
         f"{found.per_second:,.0f} images/s\n"
     )
     _show(model, tested[: _SHOWN * _ROWS])
-    print(_NEXT_IMAGES.format(folder=out, image=path, recipe=IMAGE_RECIPE))
+    print(_NEXT_IMAGES.format(folder=out, image=path))
 
 
 def _number(scene: Scene) -> str:
