@@ -231,6 +231,8 @@ def _kind(texts: list[str], counts: Counter[str], letters: float, numeric: bool,
         return "id"
     if _several_labels(texts, letters, distinct):
         return "labels"
+    if sum(is_sentence(text) for text in counts) > distinct / 2 and "label" not in names:
+        return "text"
     if few or (names == {"label"} and letters <= _LONGEST_LABEL):
         return "label"
     return "text"
