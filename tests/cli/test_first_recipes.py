@@ -1,5 +1,6 @@
 """The recipes that `heedful init` writes for files of people train, evaluate, and answer the files row by row."""
 
+import json
 import os
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from tests.shared.people_files import PEOPLE_FILES, PeopleFile
 
 from heedful.cli.main import run
+from heedful.config.reading.load import load_recipe
 
 _STACK = "family = 'transformer', width = 8, heads = 2, layers = 1, inner = 16"
 _CONVOLUTIONS = "model.encoder={ family = 'convolutional', width = 8, stages = 2, depth = 1 }"
@@ -49,3 +51,14 @@ def test_a_first_recipe_trains_evaluates_and_answers(
     smaller = [word for key in ("train.steps=2", *tiny) for word in ("--set", key)]
     assert run(["train", "recipe.toml", "--out", "run", "--device", "cpu", *smaller]) == 0, capfd.readouterr().err
     assert run(["evaluate", "run", "--split", "valid", "--device", "cpu"]) == 0, capfd.readouterr().err
+    if not kind.rows:
+        return
+    verb = load_recipe("recipe.toml").rules.verb
+    answering = [verb, "run", "--data", names[0], "--format", "jsonl", "-o", "answers.jsonl", "--device", "cpu"]
+    assert run(answering) == 0, capfd.readouterr().err
+    answers = [json.loads(line) for line in Path("answers.jsonl").read_text(encoding="utf-8").splitlines()]
+    answered = [answer for answer in answers if answer.get("text") != "" or answer.get("labels") is not None]
+    assert len(answered) == kind.rows
+    assert not [answer for answer in answered if None in (answer.get("label", ""), answer.get("translation", ""))]
+    if kind.container not in ("text", "idx"):  # which have what is true in another file
+        assert run(["evaluate", "run", "--data", names[0], "--device", "cpu"]) == 0, capfd.readouterr().err

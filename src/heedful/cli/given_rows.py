@@ -154,7 +154,7 @@ def _json_lines(corpus: Jsonl, roles: Sequence[str], words: bool) -> GivenRows:
 def _given(row: Row, kept: GivenRow, roles: Sequence[str], words: bool, error: UserError | None = None) -> Given:
     """Return the input of a row; one with a blank text, or without a cell of it, is blank."""
     asked = [role for role in roles if role in row.places]
-    missing = all(row.values.get(row.places[role]) in (None, "") for role in asked)
+    missing = all(row.get(role) in (None, "") for role in asked)
     if error is not None or missing or not any(str(value).strip() for value in row.values.values()):
         return Given({}, row.where, row=kept, skip=error is None, error=error)
     try:

@@ -70,6 +70,8 @@ def given_corpus(
         if answered:  # a corpus needs what is true of its rows: it is removed below
             truths = [role for role in rules.roles[0].needed if role in ROLES and role not in asked]
             table = {**{role: f"({role})" for role in truths}, **table}
+    elif form == "idx" and answered:
+        table["labels"] = path  # which are not read
     elif form == "pairs" and not any(override.path[1] == "target" for override in given):
         way_out = by_caller("give --source and --target, or add --set data.target=FILE", "give rows")
         raise UserError(f"{path} is plain text, of which each line is one side of a pair: {way_out}.")

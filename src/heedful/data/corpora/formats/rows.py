@@ -38,6 +38,12 @@ class Row(NamedTuple):
         except KeyError:
             return field_of(self.values, str(place), self.where)  # says that it is missing
 
+    def get(self, role: str) -> Any:
+        """Return the value of a role; None where the row does not have it."""
+        place = self.places[role]
+        found = at_path(self.values, str(place)) if self.json else (self.values.get(place),)
+        return found[0] if found else None
+
     def text(self, role: str) -> str:
         """Return the text of a role."""
         if not self.json:
@@ -106,8 +112,7 @@ class Row(NamedTuple):
 
     def start(self) -> int | None:
         """Return the position of the first answer in its text; None where the row does not tell it."""
-        found = at_path(self.values, str(self.places["start"])) if self.json and "start" in self.places else None
-        value = found[0] if found else self.values.get(self.places.get("start"))
+        value = self.get("start") if "start" in self.places else None
         if value is None and self.json:
             value = squad_answers(self.value("answer"), self.where, str(self.places["answer"]))[1]
         if not self.json and isinstance(value, str):
