@@ -27,17 +27,13 @@ TINY = {
     "fill": (*_PAIR[:4], "data.max_length=32", "data.batch_tokens=64"),
 }
 PAIRS_OF_TEXTS = (f"model.encoder={{ {_STACK} }}", "tokenizer.size=300")
-YET = ("TMX", "XLIFF")
+
 QUICK = ("no header", "two aligned files", "CoNLL-2003", "folder of class folders", "novel")
 
 
 @pytest.mark.parametrize(
     "kind",
-    [
-        pytest.param(kind, marks=[] if kind.name in QUICK else [pytest.mark.wide])
-        for kind in PEOPLE_FILES
-        if kind.name not in YET
-    ],
+    [pytest.param(kind, marks=[] if kind.name in QUICK else [pytest.mark.wide]) for kind in PEOPLE_FILES],
     ids=str,
 )
 def test_a_first_recipe_trains_evaluates_and_answers(

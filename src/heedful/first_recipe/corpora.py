@@ -41,6 +41,8 @@ def of_tables(files: Sequence[Detected], roles: Roles) -> Corpora:
         if form == "csv":
             corpus["separator"] = file.separator
         corpus |= {role: column.place for role, column in roles.items()}
+        if corpus.get("answer") == "answers.text":
+            corpus["answer"] = "answers"  # the whole object: it also has the positions of the answers
         if form in ("csv", "tsv") and all(isinstance(column.place, int) for column in roles.values()):
             corpus["header"] = bool(file.header)
         made.add(file.path, corpus)
