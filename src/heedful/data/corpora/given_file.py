@@ -119,6 +119,8 @@ def _form(path: str, template: AnyCorpus, keys: Sequence[str], answered: bool) -
         return known, found
     if container in ("text", "empty"):
         return "text" if answered or known == "builtin" else known, found
+    if found.container == "squad_rows" and not answered and known != "jsonl":
+        return "squad", found
     if container == "image":
         raise UserError(f"{path} is {found.words}, which {by_caller('--data', '`data`')} does not take.")
     return container, found
@@ -192,6 +194,8 @@ def _with_places(
             places[role] = place
         elif role in columns.names and role not in set_here:
             places[role] = role
+        elif columns.found.container == "squad_rows" and role == "text" and role not in set_here:
+            places[role] = "context"
         elif role in asked and (columns.names or not place):
             raise columns.refuse(role, place, list(places.values()))
     return places
