@@ -116,10 +116,8 @@ def test_questions_in_squad_form_and_in_tables(tmp_path: Path, capsys: Capture, 
         ("q2", "Who lives in Rome?"),
     ]
     assert all(row["text"] == "Anna lives in Rome." and "answer" in row for row in found)
-    rows = [
-        {"question": "Who?", "context": "Anna.", "answers": {"text": [], "answer_start": []}, "n": n} for n in (1, 2)
-    ]
-    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    row = {"question": "Who?", "context": "Anna.", "answers": {"text": ["Anna"], "answer_start": [0]}}
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps({**row, 'n': number})}\n" for number in (1, 2)))
     found = [json.loads(line) for line in answer(capsys, "answer", "reader", "--data", tmp_path / "rows.jsonl")]
     assert [(row["n"], row["context"], "answer" in row) for row in found] == [(1, "Anna.", True), (2, "Anna.", True)]
     assert answer(capsys, "evaluate", "reader", "--data", tmp_path / "rows.jsonl")[0].startswith("exact match")
