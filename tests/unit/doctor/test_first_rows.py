@@ -48,11 +48,11 @@ WRONG = {
         {"source": "a.en", "target": "a.de"},
         "a.de has 2,990 lines but a.en has 3,000: ...",
     ),
-    "a number in the header": Wrong(
-        {"a.csv": "a film,good\nanother,2.5\n"},
+    "no number": Wrong(
+        {"a.csv": "a film,2.5\nanother,good\n"},
         "regressor",
         {"csv": "a.csv", "text": 1, "number": 2},
-        'a.csv, line 1: column `2` is "good", but must be a number, such as 12.5.',
+        'a.csv, line 2: column `2` is "good", but must be a number, such as 12.5.',
     ),
     "a field": Wrong(
         {"a.jsonl": '{"text": "a", "label": "x"}\n{"txt": "b", "label": "y"}\n'},
