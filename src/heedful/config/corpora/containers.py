@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from heedful.config.corpora.corpus import Corpus, Language, Subsets
 from heedful.config.corpora.roles import (
@@ -12,13 +12,14 @@ from heedful.config.corpora.roles import (
     IMAGES,
     PAIRS,
     QUESTIONS,
+    ROLES,
     RUNNING_TEXT,
     SCENES,
     TAGGED,
     TREES,
     RowKind,
 )
-from heedful.config.corpora.tables import Column, Csv, Jsonl, Tabular, Tsv
+from heedful.config.corpora.tables import Column, Csv, Jsonl, Tabular, Tsv, refuse_missing_file
 from heedful.config.section import Share, as_tuple
 
 __all__ = [
@@ -66,6 +67,14 @@ class AlignedFiles(Subsets):
         default=(), examples=[["test.2.de", "test.3.de"]]
     )
     """Further files of references, for evaluation: line n of each belongs to line n of the source."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_file(cls, value: Any) -> Any:
+        """Corpora without any key of a container are taken for this one."""
+        if isinstance(value, dict) and not {"source", "target"} & value.keys():
+            refuse_missing_file(value)
+        return value
 
 
 class _Translations(Subsets):
@@ -310,8 +319,8 @@ def _container(value: Any) -> str:
         return key in value if isinstance(value, dict) else hasattr(value, key)
 
     form = next((form for form in FORMS if has(form)), "")
-    if not form and has("label"):
-        return "tsv"  # the usual form of texts with labels, so that the message names the missing key
+    if not form and any(has(role) for role in ROLES if role not in ("source", "target", "text")):
+        return "tsv"  # which says that its file is missing
     return form or ("text" if has("text") else "pairs")
 
 

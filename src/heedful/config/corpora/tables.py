@@ -1,15 +1,59 @@
 """Containers with one row per example: tables and JSON lines, whose rows have the roles that are set."""
 
 from collections.abc import Mapping
-from typing import Annotated, Generic, Literal, TypeVar
+from typing import Annotated, Any, Final, Generic, Literal, TypeVar
 
-from pydantic import Field, PositiveInt
+from pydantic import Field, PositiveInt, model_validator
 
 from heedful.config.corpora.corpus import Subsets
 from heedful.config.corpora.roles import PAIRS, ROLES, TABULAR, TEXTS, RowKind, tabular_kind
 
+# By the end of a file's name, the key of the container that it usually is.
+_CONTAINERS: Final[Mapping[str, str]] = {
+    suffix: container
+    for container, suffixes in {
+        "csv": "csv",
+        "tsv": "tsv tab",
+        "jsonl": "jsonl json ndjson",
+        "text": "txt",
+        "conll": "conll conllu",
+        "trees": "mrg trees",
+        "tmx": "tmx",
+        "xliff": "xlf xliff",
+        "npz": "npz",
+    }.items()
+    for suffix in suffixes.split()
+}
+_FILE: Final = (
+    "file",
+    "files",
+    "filename",
+    "file_name",
+    "path",
+    "data",
+    "dataset",
+)  # what others call it
 Column = PositiveInt | Annotated[str, Field(min_length=1, description="the name of a column")]
 Place = TypeVar("Place")
+
+
+def container_of_name(name: object) -> str:
+    """Return the key of the container that a file of this name usually is; nothing for what is not such a name."""
+    parts = name.lower().removesuffix(".gz").removesuffix(".xz").split(".") if isinstance(name, str) else []
+    return _CONTAINERS.get(parts[-1], "") if len(parts) > 1 else ""
+
+
+def refuse_missing_file(value: Mapping[str, Any], otherwise: str = "") -> None:
+    """Refuse a table of a recipe that gives its file by a role or by a general word; `otherwise` is for other tables.
+
+    Keys that nobody knows are left to the check of all keys, which has suggestions.
+    """
+    for key, given in value.items():
+        if key in (*ROLES, *_FILE) and container_of_name(given):
+            right = f'give the file as `{container_of_name(given)} = "{given}"`'
+            raise ValueError(f'`{key}` is "{given}", which is not read as a file: {right}')
+    if otherwise and value.keys() <= {*Subsets.model_fields, *ROLES, *_FILE}:
+        raise ValueError(otherwise)
 
 
 class Tabular(Subsets, Generic[Place]):
@@ -108,6 +152,14 @@ class Tsv(_Table):
 
     tsv: str = Field(examples=["pairs.tsv.gz"])
     """File of tab-separated columns."""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _has_a_file(cls, value: Any) -> Any:
+        """Tables without a container are taken for this one, so that the message is about their file."""
+        if isinstance(value, dict) and "tsv" not in value:
+            refuse_missing_file(value, 'there is no file: give it as `csv = "..."`, `tsv = "..."` or `jsonl = "..."`')
+        return value
 
     def _added_later(self) -> tuple[str, ...]:
         later = super()._added_later()

@@ -67,6 +67,8 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # our key, and what it is call
     "data.train": ("train_file", "train_data", "trainpref", "training_data", "dataset"),
     "data.valid": ("valid_data", "validation_file", "validation_data", "dev", "dev_data", "validpref", "eval_file"),
     "data.test": ("test_file", "test_data", "testpref"),
+    "data.train.separator": ("delimiter", "sep"),
+    "data.train.header": ("has_header", "skip_header", "header_row"),
     "data.lowercase": ("do_lower_case", "lower_case", "lower"),
     "data.folder": ("data_dir", "data_path"),
     "tokenizer.size": (
