@@ -190,6 +190,7 @@ class Explanation:
     before: "Explanation | None" = None  # the explanation without the change
     tree: str = ""  # the parse of the text, with brackets
     image: ExplainedImage | None = None  # the image whose patches are the sequence `patches`
+    cut: bool = False  # whether the text is longer than the model reads, and was cut
 
     def __getattr__(self, name: str) -> Any:
         if name != "picture":  # the name of `image` in an earlier version
@@ -228,6 +229,7 @@ class Explanation:
             "task": self.task,
             "family": self.family,
             "text": self.text,
+            **({"cut": True} if self.cut else {}),
             "question": self.question,
             "output": self.output,
             "sequences": {name: asdict(one) for name, one in self.sequences.items()},

@@ -1,11 +1,13 @@
 """`heedful classify MODEL [FILES...]`: one line out for every line in, or for every image."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.answers import Answers, Given, read_image, read_text
+from heedful.cli.cuts import Cuts
 from heedful.cli.options import json_option, option, with_option_groups
 
 if TYPE_CHECKING:
@@ -35,7 +37,9 @@ def command(
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
         classifier: Any = load(*place)
-    asked.write("classifying", sources, answers_of(classifier, every_class), as_json=as_json)
+    answers, cuts = answers_of(classifier, every_class), Cuts()
+    asked.write("classifying", sources, replace(answers, stream=cuts.counted(answers.stream)), as_json=as_json)
+    cuts.tell(asked.recipe)
 
 
 def answers_of(classifier: Any, every_class: bool = False) -> "Answers[Classification]":
@@ -47,7 +51,9 @@ def answers_of(classifier: Any, every_class: bool = False) -> "Answers[Classific
         best: dict[str, Any] = {"labels": found.labels}
         if not several:
             best = {"label": found.label or None, "probability": shares.get(found.label)}
-        return {**best, "probabilities": shares, **{f"probability_{label}": shares.get(label) for label in labels}}
+        cut = {"cut": True} if found.cut else {}
+        of_classes = {f"probability_{label}": shares.get(label) for label in labels}
+        return {**best, "probabilities": shares, **of_classes, **cut}
 
     def line(found: "Classification", given: Given) -> str:
         if not found.probabilities:

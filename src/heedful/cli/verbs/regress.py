@@ -1,10 +1,13 @@
 """`heedful regress MODEL [FILES...]`: a number for every line, or for every image."""
 
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any
 
 from heedful.base.columns import in_digits, one_column
 from heedful.cli.answering import AnsweringTexts
 from heedful.cli.answers import Answers, Given, read_image, read_text
+from heedful.cli.cuts import Cuts, Number, numbers
 from heedful.cli.options import json_option, with_option_groups
 
 
@@ -25,20 +28,26 @@ def command(
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
         regressor: Any = load(*place)
-    asked.write("predicting", sources, answers_of(regressor), as_json=as_json)
+    answers, cuts = answers_of(regressor), Cuts()
+    asked.write("predicting", sources, replace(answers, stream=cuts.counted(answers.stream)), as_json=as_json)
+    cuts.tell(asked.recipe)
 
 
-def answers_of(regressor: Any) -> Answers[float | None]:
+def answers_of(regressor: Any) -> Answers[Number]:
     """Return how a regressor of texts or images answers."""
 
-    def line(number: float | None, given: Given) -> str:
+    def line(number: Number, given: Given) -> str:
         image = given.values.get("image")
         before = "" if image is None else f"{one_column(str(image))}\t"
-        return "" if number is None else f"{before}{in_digits(number, 6)}"
+        return "" if number.value is None else f"{before}{in_digits(number.value, 6)}"
 
-    def fields(number: float | None) -> dict[str, Any]:
-        return {"number": number}
+    def fields(number: Number) -> dict[str, Any]:
+        return {"number": number.value, **({"cut": True} if number.cut else {})}
 
     if regressor.recipe.rules.images:
-        return Answers(("image",), read_image, regressor.stream_images, fields, ("number",), line, takes=("refused",))
-    return Answers(("text", "second"), read_text, regressor.stream_texts, fields, ("number",), line)
+
+        def stream(*given: Any, **options: Any) -> Iterator[Number]:
+            return map(Number, regressor.stream_images(*given, **options))
+
+        return Answers(("image",), read_image, stream, fields, ("number",), line, takes=("refused",))
+    return Answers(("text", "second"), read_text, numbers(regressor.stream_texts), fields, ("number",), line)

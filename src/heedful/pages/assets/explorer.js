@@ -46,6 +46,7 @@ async function show(index) {
 function resultPart(item) {
   const [given, found] = item.labels;
   const list = element("dl", { class: "pair" }, element("dt", {}, given), element("dd", {}, item.text));
+  if (item.cut) list.append(element("dt", {}, "Cut"), element("dd", { id: "cut" }, "The text is longer than the model reads: what follows is about a part of it."));
   if (item.question) list.append(element("dt", {}, "Question"), element("dd", { id: "question" }, item.question));
   if (item.output && found) list.append(element("dt", {}, found), element("dd", { id: "output" }, item.before ? marked(item.output, item.before.output) : item.output));
   if (item.change) list.append(element("dt", {}, "What if"), element("dd", { id: "change" }, item.change));

@@ -21,6 +21,7 @@ class Classification:
 
     labels: tuple[str, ...]  # one label, or any number if the model has several labels, the most likely first
     probabilities: Mapping[str, float]  # probability of every class; they sum to one if a text has one label
+    cut: bool = False  # whether the text is longer than the model reads (`data.max_length`), and was cut
 
     @property
     def label(self) -> str:

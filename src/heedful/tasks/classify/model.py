@@ -1,7 +1,7 @@
 """A trained classifier of texts: text in, classes with their probabilities out; and what all classifiers share."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar, Unpack, overload
 
 import torch
@@ -105,8 +105,14 @@ class TextClassifier(
     def classify(
         self, texts: str | Iterable[str], seconds: str | Iterable[str] | None = None
     ) -> Classification | list[Classification]:
-        """Classify texts, or one text; a model of pairs needs the second text of each."""
+        """Classify texts, or one text; a model of pairs needs the second text of each.
+
+        The classification of a text that is longer than the model reads says that it was `cut`.
+        """
         return self._predict(texts, seconds)
+
+    def _of_cut(self, prediction: Classification) -> Classification:
+        return replace(prediction, cut=True)
 
     @show_options(EvaluateOptions)
     def evaluate(self, data: object, **options: Unpack[EvaluateOptions]) -> ClassEvaluation:

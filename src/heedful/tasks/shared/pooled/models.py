@@ -41,6 +41,7 @@ from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks, empty_a
 
 Prediction = TypeVar("Prediction")
 IMAGES = 256  # that are in memory at once
+_ANY_LENGTH = 1 << 40  # tokens
 
 
 class PooledModel(Evaluates[NetworkType, Found], Generic[NetworkType, Found, Prediction]):
@@ -85,10 +86,16 @@ class PooledModel(Evaluates[NetworkType, Found], Generic[NetworkType, Found, Pre
 
     def _outputs(self, rows: Sequence[Any], advance: Callable[[int], None] = lambda finished: None) -> Tensor:
         """Return what the network predicts for rows, of which there is one at least; `advance` counts them."""
-        store, tokens = self.store(rows), self.recipe.data.batch_tokens
+        return self._outputs_of(self.store(rows), len(rows), advance)
+
+    def _outputs_of(
+        self, store: TokenStore, rows: int, advance: Callable[[int], None] = lambda finished: None
+    ) -> Tensor:
+        """Return what the network predicts for the rows of a store."""
+        tokens = self.recipe.data.batch_tokens
         with evaluation_mode(self.network):
             return outputs_of_rows(
-                self.network, self._collator(), [store], np.arange(len(rows)), tokens, self._counts(store), advance
+                self.network, self._collator(), [store], np.arange(rows), tokens, self._counts(store), advance
             )
 
     def _predicted(self, rows: Sequence[Any]) -> list[Prediction]:
@@ -139,19 +146,24 @@ class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[Networ
         chunk: int = CHUNK,
         ready: Callable[[], bool] = lambda: True,
         name: str = "texts",
+        tell_cut: Callable[[bool], None] = lambda cut: None,
     ) -> Iterator[Prediction]:
         """Predict for a stream of single texts, or of pairs, `chunk` of them at a time.
 
         Fewer are taken when `ready` says that the next one has not arrived yet. `name` is the stream's name in
-        messages.
+        messages. `tell_cut` is called for each text, before its prediction is yielded: whether the text is longer than
+        the model reads, and was cut.
         """
 
         def predicted(part: Sequence[Text], first: int) -> list[Prediction]:
             for sides in ([text.text for text in part], [text.second or "" for text in part]):
                 self._form.check(sides, name, first)
             formed = [self.formed(text) for text in part]
-            found = iter(self._predicted([text for text in formed if not text.blank]))
-            return [self._nothing if text.blank else next(found) for text in formed]
+            found = iter(self._predictions_and_cuts([text for text in formed if not text.blank]))
+            answers = [(self._nothing, False) if text.blank else next(found) for text in formed]
+            for _, cut in answers:
+                tell_cut(cut)
+            return [answer for answer, _ in answers]
 
         return answer_stream(texts, predicted, chunk=chunk, ready=ready)
 
@@ -172,7 +184,31 @@ class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[Networ
         refuse_blank(check_text(text, "`text`"))
         if swapped is not None:
             return explain_swapped(lambda other: self.explain(other, second, gradients=gradients), text, swapped)
-        return explain_text(self, text, self._inputs(self._checked(text, second)), self._output, gradients)
+        read = self._checked(text, second)
+        (cut,) = self._cuts(self.store([read]), 1)
+        return replace(explain_text(self, text, self._inputs(read), self._output, gradients), cut=cut)
+
+    def _predictions_and_cuts(self, rows: Sequence[Text]) -> list[tuple[Prediction, bool]]:
+        """Predict for texts that are not blank; return each prediction with whether its text was cut."""
+        if not rows:
+            return []
+        store = self.store(rows)
+        cuts = self._cuts(store, len(rows))
+        found = self._predictions(self._outputs_of(store, len(rows)))
+        return [(self._of_cut(one) if cut else one, cut) for one, cut in zip(found, cuts, strict=True)]
+
+    def _of_cut(self, prediction: Prediction) -> Prediction:
+        """Return the prediction for a text that was cut, marked as such where it can be."""
+        return prediction
+
+    def _cuts(self, store: TokenStore, rows: int) -> list[bool]:
+        """Return which rows of a store are longer than the model reads."""
+        collator: Any = self._collator()
+        (read,), (whole,) = (
+            each.costs([store], np.arange(rows)) for each in (collator, replace(collator, max_length=_ANY_LENGTH))
+        )
+        found: list[bool] = (whole > read).tolist()
+        return found
 
     def formed(self, text: Text) -> Text:
         """Return a text as the model reads it: normalised, and lowercased if the recipe sets it."""
