@@ -159,8 +159,10 @@ class _Columns:
 
     @property
     def names(self) -> list[str]:
-        """Their names; none where the first line has no names."""
-        return [column.place for column in self.found.columns if isinstance(column.place, str)]
+        """Their names, those of JSON objects that hold fields too; none where the first line has no names."""
+        names = [column.place for column in self.found.columns if isinstance(column.place, str)]
+        holders = [name.rpartition(".")[0] for name in names] if self.form == "jsonl" else []
+        return [*names, *dict.fromkeys(filter(None, holders))]
 
     def refuse(self, role: str, place: object, taken: Sequence[object]) -> UserError:
         """Say that a role has no column, which columns there are, and how to name one."""
