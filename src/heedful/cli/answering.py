@@ -33,6 +33,7 @@ from heedful.config.recipe import Recipe
 Found = TypeVar("Found")
 Split = Callable[[str, str], Mapping[str, Any]]  # from a line and its place to values by role
 _ERRORS_SHOWN: Final = 10
+_FORMATS: Final[Mapping[str, Format]] = {".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
 
 DataOption = Annotated[
     str | None,
@@ -55,7 +56,7 @@ DataSetOption = Annotated[
 FormatOption = Annotated[
     Format | None,
     option(
-        "With --data: write rows and answers in this format (default: that of the file).",
+        "With --data: format of rows and answers (default: by the name of --output, or that of the file).",
         "--format",
         rich_help_panel="Whole files",
     ),
@@ -180,6 +181,12 @@ class Answering:
 
         return read_recipe(expand_user(self.model))
 
+    @property
+    def row_format(self) -> Format | None:
+        """The format of rows and answers: that of --format, or of the name of --output; None for that of the file."""
+        suffix = "" if self.output is None else self.output.suffix.lower()
+        return self.format or _FORMATS.get(suffix)
+
     def check_task(self, *verbs: str) -> None:
         """Refuse a model that other verbs use, before its inputs are read."""
         if self.recipe.rules.verb not in verbs:
@@ -207,6 +214,8 @@ class Answering:
         given = next((name for name, value in others.items() if value), None)
         if given is not None:
             raise UserError(f"--data {self.data} has what is to be answered: leave out {given}.")
+        if self.data == "-":
+            raise UserError("--data is read more than once, which standard input cannot be: name a file.")
         if as_json and self.format not in (None, "jsonl"):
             raise UserError(f"--json and --format {self.format} contradict each other: leave one out.")
         from heedful.data.corpora.given_file import given_corpus
@@ -214,7 +223,7 @@ class Answering:
         rules = self.recipe.rules
         roles = [role for role in roles if role != "second" or self.recipe.data.paired]
         rows = open_rows(given_corpus(self.recipe, self.data, self.settings or (), answered=roles), roles, rules.words)
-        if several and not as_json and (self.format or rows.format) != "jsonl":
+        if several and not as_json and (self.row_format or rows.format) != "jsonl":
             raise UserError(
                 "--n-best gives several answers to a row, which a table has no place for: add --format jsonl, whose "
                 "field `nbest` has them."
@@ -280,7 +289,7 @@ class Answering:
     ) -> Callable[[Outcome[Found]], Line | None]:
         """Return how an answer is written, and write what comes before all of them."""
         if source.rows is not None:
-            writer: RowWriter = row_writer(source.rows, answers, "jsonl" if as_json else self.format)
+            writer: RowWriter = row_writer(source.rows, answers, "jsonl" if as_json else self.row_format)
             header = writer.header()
             if header is not None:
                 write(header)

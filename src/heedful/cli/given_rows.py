@@ -1,7 +1,7 @@
 """The rows of a file given by --data, each with what it holds, so that answers can be written next to it."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any, Literal, assert_never
 
@@ -55,7 +55,6 @@ class GivenRows:
     header: bool = True  # whether the columns have names in the file
     separator: str = "\t"
     mark: bool = False  # whether the file begins with a byte order mark, as spreadsheet programs write it
-    places: Mapping[str, int | str] = field(default_factory=dict)
 
 
 def open_rows(corpus: AnyCorpus, roles: Sequence[str], words: bool) -> GivenRows:

@@ -95,6 +95,13 @@ def test_a_table_comes_back_with_its_answers(
     assert all(column in row for row in objects for column in columns)
 
 
+def test_the_name_of_the_output_decides_its_format(table: Path, tmp_path: Path, capsys: Capture) -> None:
+    assert not answer(capsys, "classify", "classifier-bag", "--data", table, "-o", tmp_path / "out.jsonl")
+    assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == ["1", "2", "3"]
+    assert not answer(capsys, "classify", "classifier-bag", "--data", table, "-o", tmp_path / "out.txt")
+    assert (tmp_path / "out.txt").read_text().startswith("id;text;label;predicted_label;")
+
+
 def test_sources_and_masks_have_their_own_columns(tmp_path: Path, capsys: Capture, one_thread: None) -> None:
     (tmp_path / "it.tsv").write_text("source\ttarget\na dog runs\tx\n\ty\n")
     translated = answer(capsys, "translate", "transformer", "--data", tmp_path / "it.tsv", "--scores", "--alignments")
@@ -218,6 +225,7 @@ def test_rows_given_as_lines_are_refused_with_the_way_out(table: Path, tmp_path:
     [
         (["--set", "data.text=x"], "--set applies to the rows of a file: name it by --data, or leave --set out."),
         (["--format", "csv"], "--format applies to the rows ..."),
+        (["--data", "-"], "--data is read more than once, which standard input cannot be: name a file."),
         (["--data", "FILE", "it.txt"], "--data FILE has what is to be answered: leave out other files and texts."),
         (
             ["--data", "FILE", "--json", "--format", "csv"],
@@ -245,7 +253,19 @@ def test_a_question_is_not_a_file(capsys: Capture) -> None:
 
 
 def test_a_missing_model_is_told_before_missing_inputs(tmp_path: Path, capsys: Capture) -> None:
-    for verb in ("classify", "translate", "tag", "parse", "answer", "caption", "regress", "embed", "fill", "generate"):
+    for verb in (
+        "classify",
+        "translate",
+        "tag",
+        "parse",
+        "answer",
+        "caption",
+        "regress",
+        "embed",
+        "fill",
+        "generate",
+        "score",
+    ):
         assert run([verb, str(tmp_path / "no-model"), str(tmp_path / "no-file.txt")]) == 2
         assert capsys.readouterr().err == like(
             f"heedful: error: {tmp_path}/no-model is not a folder: ...\n"[:-1] + "\n"

@@ -30,9 +30,9 @@ def command(
     markers: Annotated[bool, option("Count <s> and </s> as tokens.", "--markers")] = False,
     as_json: Annotated[bool, json_option("one object per line, as without it, unless --data is a table")] = False,
 ) -> None:
-    """Write each text as a vector: what a classifier or a language model makes of it.
+    """Write each text, or each image, as a vector: what a classifier, a regressor or a language model makes of it.
 
-    Writes one JSON object per line, with `text` and `vector`. A file of --output that ends in .npy, .npz or
+    Writes one JSON object per line, with `text` or `image`, and `vector`. A file of --output that ends in .npy, .npz or
     .safetensors holds an array of all vectors instead, texts x width, called `vectors` where it has a name.
     """
     output = asked.output
