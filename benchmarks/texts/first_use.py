@@ -203,6 +203,8 @@ def prepare(data: Path, out: Path, seeds: Sequence[int]) -> None:
         split: "\n".join(read_lines(locate(f"wiki.{split}.tokens.gz", str(data / "wikitext2"))))
         for split in ("train", "valid")
     }
+    tagged = drawn(trees["dev"], 0, 400)
+    write("tags-valid.conll", _columns(tagged))
     for seed in seeds:
         for name, column, count in (("texts", 0, 500), ("numbers", 1, 2000)):
             train, test = reviews(data, seed, count, 1000, column)
@@ -213,18 +215,30 @@ def prepare(data: Path, out: Path, seeds: Sequence[int]) -> None:
         write("pairs-valid.tsv", ["\t".join(row) for row in valid])
         write(f"phonemes-{seed}.tsv", drawn(words[1000:], seed, 3000))
         write(f"trees-{seed}.trees", drawn(trees["train"], seed, 800))
-        write(f"tags-{seed}.conll", _columns(drawn(trees["train"], seed, 600)))
+        write(f"tags-{seed}.conll", _columns(_with_labels(trees["train"], seed, tagged)))
         start = running["train"].index("\n", 3 * MEGABYTE * (seed - 1)) + 1
         write(f"language-{seed}.txt", running["train"][start : start + MEGABYTE].split("\n"))
     write("phonemes-valid.tsv", words[:1000])
     write("trees-valid.trees", drawn(trees["dev"], 0, 300))
-    write("tags-valid.conll", _columns(drawn(trees["dev"], 0, 400)))
     write("language-valid.txt", running["valid"][: MEGABYTE // 4].split("\n"))
     for name, kept, header in (("images-idx3", 1900 * 784, 16), ("labels-idx1", 1900, 8)):
         packed = data / "mnist" / f"train-{name}-ubyte.gz"
         content = bytearray(gzip.decompress(packed.read_bytes())[: header + kept])
         content[4:8] = (1900).to_bytes(4, "big")
         (out / f"digits-{name.split('-')[0]}.gz").write_bytes(gzip.compress(bytes(content)))
+
+
+def _with_labels(trees: Sequence[str], seed: int, valid: Sequence[str]) -> list[str]:
+    """Return 600 trees that a seed draws, again until they have all labels of the validation trees."""
+    chooser = random.Random(seed)
+    while True:
+        chosen = chooser.sample(trees, 600)
+        if _labels(valid) <= _labels(chosen):
+            return chosen
+
+
+def _labels(trees: Sequence[str]) -> set[str]:
+    return {line.split("\t")[-1] for line in _columns(trees)}
 
 
 def _columns(trees: Sequence[str]) -> Iterator[str]:

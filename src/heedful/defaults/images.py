@@ -108,7 +108,7 @@ def _updates(case: ImageCase) -> int:
 
 
 def _optimizer(case: ImageCase) -> dict[str, Any]:
-    return {"kind": "adamw", "weight_decay": 0.05 if case.numbers else 0.3}
+    return {"kind": "adamw", "weight_decay": 0.05 if case.numbers or case.answers else 0.3}
 
 
 def _tokenizer(case: ImageCase) -> dict[str, Any]:

@@ -125,5 +125,6 @@ RUNNING_TEXT: Final = TaskDefaults(
         ),
         Rule("train.clip_norm", lambda case: case.shapeless, lambda case: 1.0),
         Rule("train.schedule", lambda case: case.shapeless, _schedule),
+        Rule("train.validation.metric", lambda case: case.shapeless and case.validated, lambda case: "perplexity"),
     ),
 )

@@ -104,6 +104,11 @@ def _network_schedule(case: TextCase) -> dict[str, Any]:
     return {"kind": "cosine", "lr": rate, "warmup": case.warmup}
 
 
+def _has_a_score(case: TextCase) -> bool:
+    """Whether what users look at chooses the model; with several labels per text, that is not the share of right sets."""
+    return case.bag and case.validated and getattr(case.recipe.model, "labels", "one") == "one"
+
+
 def _in_pieces(case: TextCase) -> bool:
     return case.bag and "tokenizer" not in case.decided and case.recipe.tokenizer.kind == "byte_bpe"
 
@@ -148,5 +153,6 @@ TEXTS: Final = TaskDefaults(
         ),
         Rule("train.schedule", lambda case: case.network, _network_schedule),
         Rule("train.clip_norm", lambda case: case.network, lambda case: 1.0),
+        Rule("train.validation.metric", _has_a_score, lambda case: "spearman" if case.numbers else "accuracy"),
     ),
 )
