@@ -105,7 +105,7 @@ def _network_schedule(case: TextCase) -> dict[str, Any]:
 
 
 def _has_a_score(case: TextCase) -> bool:
-    """Whether what users look at chooses the model; with several labels per text, that is not the share of right sets."""
+    """Whether the score that users look at chooses the model; for several labels per text, the loss does."""
     return case.bag and case.validated and getattr(case.recipe.model, "labels", "one") == "one"
 
 
