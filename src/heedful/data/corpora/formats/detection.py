@@ -28,6 +28,8 @@ from heedful.data.corpora.formats.column_kinds import (
     spaced,
     split_rows,
 )
+from heedful.data.corpora.formats.encodings import WINDOWS, Guess, guess_encoding, wide_encoding
+from heedful.data.corpora.formats.file_kinds import describe_foreign
 from heedful.data.corpora.formats.json_objects import flatten, objects_of_array, objects_of_lines
 from heedful.data.corpora.formats.lines import TextFile, locate, read_start
 
@@ -42,25 +44,15 @@ Certainty = Literal["sure", "likely", "in doubt"]
 _SAMPLE: Final = 1 << 18  # bytes that are read
 _ROWS: Final = 2000  # rows whose columns are described
 _NAMES_SHOWN: Final = 6
-_WIDE: Final[Mapping[bytes, str]] = {  # the longer marks first: one begins with another
-    codecs.BOM_UTF32_LE: "utf-32",
-    codecs.BOM_UTF32_BE: "utf-32",
-    codecs.BOM_UTF16_LE: "utf-16",
-    codecs.BOM_UTF16_BE: "utf-16",
-    codecs.BOM_UTF8: "utf-8-sig",
-}
 _UNREADABLE: Final[Mapping[str, tuple[str, str]]] = {  # by suffix: what it is, and the way out
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), ("a spreadsheet", "save it as CSV (UTF-8) in your spreadsheet program")),
-    **dict.fromkeys((".docx", ".doc", ".odt", ".rtf", ".pdf", ".epub"), ("a document", "save it as plain text")),
     **dict.fromkeys(
-        (".parquet", ".arrow", ".feather", ".h5", ".hdf5"),
+        (".arrow", ".feather", ".h5", ".hdf5"),
         ("a binary table", "save it as JSON lines, in pandas with `to_json(FILE, orient='records', lines=True)`"),
     ),
     **dict.fromkeys(
         (".pkl", ".pickle", ".pt", ".joblib"),
         ("a file of Python objects, which could run code", "save its texts as CSV or JSON lines"),
     ),
-    **dict.fromkeys((".db", ".sqlite", ".sqlite3"), ("a database", "export its table as CSV")),
     **dict.fromkeys((".tar", ".tgz", ".7z", ".rar", ".bz2", ".zst"), ("an archive", "unpack it first")),
 }
 _CONLL_U: Final = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
@@ -128,17 +120,17 @@ def looks_like(path: str | Path, folder: str = "") -> str | None:
 
 def _decode(raw: bytes, file: TextFile) -> tuple[str, str]:
     """Return the text of the first bytes, cut at most in a character, and its encoding."""
-    encoding = next((known for mark, known in _WIDE.items() if raw.startswith(mark)), "")
-    zeros = raw.count(0)
-    if not encoding and 3 * zeros > len(raw):
-        encoding = "utf-16-be" if raw[0] == 0 else "utf-16-le"
-    if not encoding and zeros:
+    if foreign := describe_foreign(raw, file.path.name):
+        raise UserError(f"{file.name}: {foreign}")
+    wide = wide_encoding(raw, file.name)
+    if 0 in raw and not wide:
         raise UserError(f"{file.name} is not text: it has bytes that are zero.")
-    for tried in (encoding,) if encoding else ("utf-8", "cp1252"):
-        with suppress(UnicodeDecodeError):
-            text = codecs.getincrementaldecoder(tried)().decode(raw)
-            return text, {"utf-8-sig": "UTF-8", "cp1252": "Windows-1252"}.get(tried, tried.upper())
-    raise UserError(f"{file.name} is not text, neither in UTF-8, UTF-16 nor Windows-1252: convert it to UTF-8.")
+    with suppress(UnicodeDecodeError):
+        return codecs.getincrementaldecoder(wide or "utf-8-sig")().decode(raw), wide or "UTF-8"
+    guess = guess_encoding(raw.splitlines(keepends=True))
+    if guess != Guess(WINDOWS):
+        raise UserError(f"{file.name} is not UTF-8. {guess.way_out}")
+    return raw.decode(WINDOWS, errors="replace"), WINDOWS
 
 
 def _of_text(

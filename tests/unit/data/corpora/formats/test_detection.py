@@ -174,11 +174,12 @@ def test_folders_without_classes(tmp_path: Path) -> None:
 @each(
     [
         Refusal(
-            "spreadsheet",
-            lambda folder: seen(folder, b"PK\x03\x04", "a.xlsx"),
-            "...a.xlsx is a spreadsheet, which Heedful does not read: save it as CSV (UTF-8) in your spreadsheet "
-            "program.",
+            "Python objects",
+            lambda folder: seen(folder, b"x", "a.pkl"),
+            "...a.pkl is a file of Python objects, which could run code, which Heedful does not read: save its texts "
+            "as CSV or JSON lines.",
         ),
+        Refusal("document", lambda folder: seen(folder, b"%PDF-1.4 x", "a.txt"), "...a.txt: this is a PDF, but ..."),
         Refusal(
             "bytes",
             lambda folder: seen(folder, b"ab\0cdefgh\x90"),
@@ -187,7 +188,7 @@ def test_folders_without_classes(tmp_path: Path) -> None:
         Refusal(
             "unknown encoding",
             lambda folder: seen(folder, b"\x81\x8d\x8f"),
-            "...file.txt is not text, neither in UTF-8, UTF-16 nor Windows-1252: convert it to UTF-8.",
+            "...file.txt is not UTF-8. Convert the text with ...",
         ),
         Refusal(
             "not arrays",
