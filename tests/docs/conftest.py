@@ -186,6 +186,9 @@ def _write_texts(home: Path) -> None:
     _write(home / "topics.tsv", [f"law,money\t{line}" for line in _sentences(20, "topics")])
     _write(home / "pairs.tsv", [f"{label}\t{line}\t{line}" for label in "yn" for line in _sentences(20, "pairs")])
     _write(home / "texts.txt", ["The film was great.", "", "The plot was dull."])
+    _write(home / "reviews.csv", ["id,text", '1,"The film was great, and long."', "2,The plot was dull."])
+    _write(home / "table.csv", ["id,english", "1,a dog runs", "2,the man reads"])
+    write_conll(home / "new.conll", tagged_sentences(3, 7))
     _write(home / "prompts.txt", ["the man", "a dog"])
     said = {"tomato": ("T AH M EY T OW", "T AH M AA T OW"), "cat": ("K AE T",), "dog": ("D AO G",), "a": ("AH", "EY")}
     for name in ("words.tsv", "words.valid.tsv", "words.test.tsv"):
