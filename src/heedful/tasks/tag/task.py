@@ -79,9 +79,10 @@ class TagTask(Task):
         rows = spread(asked.most or count, count)
         said, sample = tag_as_usual(prepared.train, prepared.valid, rows, bundle.vocabularies["text"])
         result = LabelScores.of(bundle.vocabularies.labels, said, [*labels_of(prepared.valid, rows)])
-        first, second = ("f1", "accuracy") if result.marks_spans else ("accuracy", "f1")
         scores = validation_scores(METRICS, result)
-        return Line({first: scores[first], second: scores[second]}, sample)
+        del scores["loss"]  # which needs probabilities
+        usual = "f1" if result.marks_spans else "accuracy"
+        return Line({usual: scores[usual], **scores}, sample)
 
     def evaluate_stores(
         self,
