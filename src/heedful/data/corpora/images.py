@@ -300,7 +300,8 @@ def _chosen(images: Iterator[LabelledImage], corpus: AnyCorpus) -> Iterator[Labe
 
 # --- images of a program ----------------------------------------------------------------------------------------------
 
-AnyImage = str | PathLike[str] | bytes | BinaryIO | np.ndarray[Any, Any] | Image.Image
+OneImage = str | PathLike[str] | bytes | BinaryIO | Image.Image  # which cannot be several
+AnyImage = OneImage | np.ndarray[Any, Any]
 _SHAPES: Final = "height x width, or height x width x 3"
 
 

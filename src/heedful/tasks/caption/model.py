@@ -62,7 +62,8 @@ class Captioner(SearchingModel[ImageCaptioner]):
     """A trained captioner with its recipe and its vocabulary.
 
     It runs on the device and in the precision that `load` chose. Images are read as in training: in gray or colour,
-    and resized if the recipe says so. An image is the path of a file, an array of pixels, or an image of Pillow.
+    and resized if the recipe says so. An image is a path, the bytes of a file, an open file, an array of pixels, or an
+    image of Pillow.
     """
 
     _rules = CAPTION

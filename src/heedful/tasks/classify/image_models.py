@@ -1,16 +1,14 @@
 """Trained classifiers of images, and of questions about images by their answers."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from os import PathLike
 from typing import Any, Unpack, overload
 
 import numpy as np
-from PIL import Image
 
 from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts
 from heedful.base.errors import UserError
 from heedful.base.options import show_options
-from heedful.data.corpora.images import AnyImage, AskedImage, LabelledImage, is_one_image, make_image_question
+from heedful.data.corpora.images import AnyImage, AskedImage, LabelledImage, OneImage, is_one_image, make_image_question
 from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.images import asked_streams, class_numbers
 from heedful.data.text_form import TextForm
@@ -45,7 +43,7 @@ class ImageClassifier(
     _noun = "image"
 
     @overload
-    def classify(self, images: str | PathLike[str] | Image.Image) -> Classification: ...  # type: ignore[overload-overlap]
+    def classify(self, images: OneImage) -> Classification: ...  # type: ignore[overload-overlap]
     @overload
     def classify(  # type: ignore[overload-overlap]
         self, images: np.ndarray[Any, Any]

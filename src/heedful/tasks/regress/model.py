@@ -1,16 +1,14 @@
 """Trained regressors: a text, a pair of texts or an image in, a number out."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from os import PathLike
 from typing import Any, Unpack, overload
 
-from PIL import Image
 from torch import Tensor
 
 from heedful.base.arguments import check_number
 from heedful.base.columns import in_digits
 from heedful.base.options import show_options
-from heedful.data.corpora.images import AnyImage, LabelledImage, is_one_image
+from heedful.data.corpora.images import AnyImage, LabelledImage, OneImage, is_one_image
 from heedful.data.corpora.texts import Text
 from heedful.models.networks import Regressor
 from heedful.tasks.regress.evaluation import NumberEvaluation
@@ -97,13 +95,13 @@ class ImageRegressor(AnyRegressor, PooledImageModel[Regressor, NumberEvaluation,
     _noun, _chunk, _truth_of = "image", IMAGES, "number"
 
     @overload
-    def regress(self, images: str | PathLike[str] | Image.Image) -> float: ...  # type: ignore[overload-overlap]
+    def regress(self, images: OneImage) -> float: ...  # type: ignore[overload-overlap]
     @overload
     def regress(self, images: Iterable[AnyImage]) -> list[float]: ...
     def regress(self, images: AnyImage | Iterable[AnyImage]) -> float | list[float]:
         """Predict the number of each image, or of one.
 
-        An image is the path of a file, an array of pixels, or an image of Pillow.
+        An image is a path, the bytes of a file, an open file, an array of pixels, or an image of Pillow.
         """
         if is_one_image(images):
             return self.regress([images])[0]  # type: ignore[list-item]

@@ -95,7 +95,7 @@ def test_the_verb_writes_a_number_per_line(
     first, blank, last = capsys.readouterr().out.splitlines()
     assert (blank, float(first) > float(last)) == ("", True)
     assert heedful_command(["regress", str(trained.folder), "-t", "bad", "--json", "--device", "cpu"]) == 0
-    assert capsys.readouterr().out.startswith('{"number": ')
+    assert '"number": ' in capsys.readouterr().out
 
 
 def test_a_table_with_a_number_column_is_read_and_bad_numbers_are_refused(tmp_path: Path) -> None:
