@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final, Literal, NamedTuple
 
-from heedful.config.corpora.containers import AnyCorpus, Builtin, PlainText, Trees
+from heedful.config.corpora.containers import AnyCorpus, Builtin, PlainText, Tmx, Trees, Xliff
 from heedful.config.corpora.corpus import Subsets
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
@@ -126,7 +126,7 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
         sides = ((("", "") if tree is None else tree_pair(tree, corpus.leaves), line) for line, tree in trees)
         return (Row(form.of_line(source), form.of_line(target), line) for (source, target), line in sides)
     if corpus.roles & {"target", "tree"}:
-        numbered = not (isinstance(corpus, Subsets) and corpus.chosen)  # pairs do not know their lines
+        numbered = not (isinstance(corpus, Tmx | Xliff) or (isinstance(corpus, Subsets) and corpus.chosen))  # by line
         pairs = enumerate(read_pairs(corpus, data.folder, form), first)
         return (Row(source, target, line if numbered else 0) for line, (source, target) in pairs)
     if isinstance(corpus, PlainText):
