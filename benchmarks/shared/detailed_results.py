@@ -42,7 +42,7 @@ def save(name: str, found: Detailed, folder: Path, seeds: Sequence[int] = ()) ->
     return path
 
 
-_FOLDERS: Final = ("--data", "--wikitext", "--model", "--texts")  # options whose values are local paths
+_FOLDERS: Final = ("--data", "--files", "--wikitext", "--model", "--texts")  # options whose values are local paths
 _PLACES: Final = ("--runs", "--results")  # which say nothing of the work
 
 
