@@ -149,7 +149,7 @@ def recipe_of(task: str, folder: Path, steps: int = 4, valid: bool = True) -> Re
         },
     }
     if not valid:
-        del tables["data"]["valid"]
+        tables["data"]["valid"] = []
     return recipe_from_json(tables, "test recipe")
 
 

@@ -167,7 +167,7 @@ def test_the_doctor_counts_patches_and_tokens_apart(tmp_path: Path, capsys: pyte
     )
     run(["doctor", str(recipe), "--quick"])
     shown = capsys.readouterr().out
-    assert re.search(r"batch       4 captions, \d+ text tokens and 64 patches\n", shown)
+    assert re.search(r"batch       4 inputs, \d+ text tokens and 64 patches\n", shown)
     assert re.search(r"its largest input has \d+ patches or tokens\n", shown)
     assert re.search(r"vocabulary  \d+ pieces\n", shown)
 

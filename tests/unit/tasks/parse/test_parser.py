@@ -263,5 +263,5 @@ def test_trees_in_memory_are_not_trained_on(folder: Path, tmp_path: Path) -> Non
 
 def test_a_parser_is_not_a_translator(bundle: Bundle[EncoderDecoder], tmp_path: Path) -> None:
     folder = written(bundle, tmp_path / "parser")
-    with refuses("...parser is a model that parses: use `heedful.load`, which returns a ..."):
+    with refuses("...parser is a model that parses: load it with ..."):
         Translator.load(folder, device="cpu")

@@ -41,7 +41,7 @@ def test_each_class_loads_its_own_models_and_no_others(task: str, folders: dict[
             assert type(CLASSES[task].load(folder, device="cpu")) is CLASSES[task]
             assert type(heedful.load(folder, device="cpu")) is CLASSES[task]
             continue
-        with refuses(f"{folder} is a model that ...: use `heedful.load`..."):
+        with refuses(f"{folder} is a model that ...: load it with ..."):
             CLASSES[task].load(folder, device="cpu")
 
 
