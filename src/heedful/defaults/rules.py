@@ -26,7 +26,7 @@ class Case:
     decided: dict[str, Any] = field(default_factory=dict)
 
     def sets(self, path: str) -> bool:
-        """Whether the recipe sets a key; the dropout of a preset is not set."""
+        """Whether the recipe sets a key; neither the dropout of a preset nor an empty table is set."""
         table: Any = self.recipe
         for key in path.split("."):
             if key not in getattr(table, "model_fields_set", ()):
@@ -35,7 +35,7 @@ class Case:
             if key == "dropout" and preset.get(key) == table.dropout:
                 return False
             table = getattr(table, key)
-        return True
+        return not isinstance(table, Section) or bool(table.model_fields_set)
 
     def value(self, path: str) -> Any:
         """Return the value of a key: what was decided, or what the recipe has."""

@@ -154,7 +154,8 @@ def _lines(
         if table not in values and table not in followed:
             continue
         yield ""
-        yield f"[{table}]"
+        # An empty [tokenizer] would choose the usual kind, and not the one that follows the data.
+        yield f"[{table}]" if values.get(table) or table == "train" else f"# [{table}]"
         yield from _comment(reasons.get(table, ""))
         for key, value in values.get(table, {}).items():
             path = f"{table}.{key}"

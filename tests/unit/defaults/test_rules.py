@@ -131,6 +131,10 @@ def test_no_key_that_the_recipe_sets_is_decided() -> None:
     assert (made.train.steps, made.train.optimizer.kind, made.train.validation.every) == (50, "sgd", 7)
 
 
+def test_an_empty_table_sets_nothing() -> None:
+    assert decide(recipe(tokenizer={}, train={"validation": {}, "schedule": {}}), FEW) == decide(recipe(), FEW)
+
+
 def test_a_recipe_with_a_schedule_or_a_start_is_left_as_it_is() -> None:
     constant = {"schedule": {"kind": "constant", "lr": 0.1}}
     assert decide(recipe(train=constant), FEW) == {}

@@ -103,6 +103,9 @@ def with_kinds(values: Table, section: type[Section] = Recipe) -> dict[str, Any]
         if not members:
             continue
         kind = default_kind(members)
+        if kind and not filled[key] and not fields[key].is_required():
+            del filled[key]  # an empty table says nothing: what follows the data may decide its kind
+            continue
         mark = mark_of(next(iter(members.values())))
         table = {mark: kind, **filled[key]} if mark and kind else filled[key]
         member = members.get(str(table.get(mark))) if mark else next(iter(members.values()))
