@@ -294,3 +294,10 @@ def test_a_sample_is_of_texts_that_are_not_blank(tmp_path: Path) -> None:
     rows = [row for number in range(20) for row in (f"a\ttext {number}", "", "b\t  ")]
     assert {text.text for text in texts(tsv(tmp_path, *rows, sample=20), tmp_path)} == {f"text {n}" for n in range(20)}
     assert refusal(tsv(tmp_path, *rows, sample=21), tmp_path) == ("t.tsv has 20 texts, but `sample` is 21: lower it.")
+
+
+def test_a_first_row_is_a_row_with_and_without_its_label(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("".join(f"{'xy'[number % 2]}\ttext {number}\n" for number in range(20)))
+    corpus = Tsv(tsv="a.tsv", label=1, text=2)
+    for labelled in (True, False):
+        assert len([*read_texts(corpus, str(tmp_path), labelled=labelled)]) == 20
