@@ -190,6 +190,8 @@ def _with_places(
     places = {key: value for key, value in table.items() if key not in ROLES}
     if columns.form == "csv" and columns.found.container == "csv" and columns.found.separator:
         places["separator"] = columns.found.separator
+    if columns.form != "jsonl" and columns.found.header is False:
+        places.setdefault("header", False)  # told by all columns: those that are read alone may look like one
     for role in (*asked, *(role for role in optional if role not in asked)):
         place = set_here.get(role, table.get(role))
         if place in columns.names or (isinstance(place, int) and (role in set_here or role not in columns.names)):
