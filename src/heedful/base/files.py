@@ -10,7 +10,7 @@ import shutil
 import stat
 import uuid
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -110,12 +110,11 @@ def writing(path: Path) -> Iterator[Callable[[bytes], None]]:
         staged = _temporary_path(target)
         file = staged.open("xb") if replaced else path.open("ab")  # not "wb": others may write to standard output too
     try:
-        with file:
-            yield added
-            with machine_faults(path):
-                file.flush()
-                if replaced:
-                    os.fsync(file.fileno())
+        yield added
+        with machine_faults(path), file:
+            file.flush()
+            if replaced:
+                os.fsync(file.fileno())
         if replaced:
             with machine_faults(path), user_faults(path, WRITING_FAULTS):
                 if before is not None and staged.stat().st_mode != before.st_mode:  # not all file systems can change it
@@ -123,6 +122,8 @@ def writing(path: Path) -> Iterator[Callable[[bytes], None]]:
                 staged.replace(target)
                 _sync(target.parent)
     except BaseException:
+        with suppress(OSError):  # closing writes what is buffered: it fails again on a full disk
+            file.close()
         if replaced:
             staged.unlink(missing_ok=True)
         raise
