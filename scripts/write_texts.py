@@ -36,14 +36,21 @@ def texts_page() -> str:
 
 
 def _section(text: Text) -> list[str]:
-    head = [f"## {text.author}: {text.title}", "", "| item | what | command | verdict |", "|---|---|---|---|"]
+    head = [
+        f"## {text.author}: {text.title}",
+        "",
+        "| section | item | what | command | verdict |",
+        "|---|---|---|---|---|",
+    ]
     return [*head, *(_row(item) for item in text.items)]
 
 
 def _row(item: Item) -> str:
     command = f"`{item.command}`" if item.command else f"none: {item.reason}"
-    verdict = f"{item.verdict}: {item.why}" if item.why else item.verdict
-    return f"| {item.id} | {item.what} | {command} | {verdict} |"
+    told = [("the text", item.says), ("Heedful", item.found)]
+    reasons = [f"{name}: {value}" for name, value in told if value] + ([item.why] if item.why else [])
+    verdict = f"{item.verdict}: {'; '.join(reasons)}" if reasons else item.verdict
+    return f"| {item.section} | {item.id} | {item.what} | {command} | {verdict} |"
 
 
 def main() -> int:

@@ -10,13 +10,13 @@ from typing import Any, Final, Literal, get_args
 
 from heedful.base.errors import UserError, nearest
 
-Verdict = Literal["same", "corrected", "measured otherwise", "open"]
+Verdict = Literal["same", "corrected", "measured otherwise", "not run"]
 VERDICTS: Final[tuple[Verdict, ...]] = get_args(Verdict)
 MEANINGS: Final[Mapping[Verdict, str]] = {
-    "same": "what the text has is what Heedful computes, draws or has as a recipe",
-    "corrected": "the text has a mistake; Heedful follows the original paper",
-    "measured otherwise": "Heedful's own measurement or count differs",
-    "open": "there is a command, but no recorded measurement yet, or nothing that could be recomputed",
+    "same": "the text's own expression, example, figure or listing is what Heedful computes, draws or trains",
+    "corrected": "the text has a mistake, which is named; Heedful follows the original paper",
+    "measured otherwise": "a claim or a figure that our own measurement or count does not confirm: both are given",
+    "not run": "nothing was measured or computed here, and why",
 }
 MODEL: Final = "MODEL"  # in a command: the folder of a trained translator
 _LISTS: Final = ("thesis", "notes", "tutorial", "seq2seq", "transformers")
@@ -29,6 +29,9 @@ class Item:
     id: str  # of all texts: "thesis-2.9"
     what: str
     verdict: Verdict
+    section: str = ""  # where it is in the text, by the text's own number or heading
+    says: str = ""  # the text's figure, or its claim in our words
+    found: str = ""  # our figure, and where it is recorded
     why: str = ""
     check: str | None = None  # in `checks.table.CHECKS`
     arguments: str | None = None  # of a command of Heedful

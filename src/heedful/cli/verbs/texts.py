@@ -46,7 +46,9 @@ def command(
     found = find_item(item)
     if set_ and not (found.arguments is not None and found.arguments.split()[0] in _SETTABLE):
         raise UserError(f"--set: {found.id} neither trains a recipe nor runs a study, so there is nothing to set.")
-    told = [f"{found.id}: {found.what}", f"verdict: {found.verdict}" + (f", {found.why}" if found.why else "")]
+    told = [f"{found.id}: {found.what}"]
+    told += [f"{name}: {value}" for name, value in (("the text", found.says), ("Heedful", found.found)) if value]
+    told.append(f"verdict: {found.verdict}" + (f", {found.why}" if found.why else ""))
     shown = _object(found)
     runs = not (show or found.command is None)
     if not runs:
@@ -65,8 +67,8 @@ def command(
 
 
 def _object(item: Item) -> dict[str, object]:
-    told = {"id": item.id, "what": item.what, "verdict": item.verdict, "why": item.why, "command": item.command}
-    return {name: value for name, value in told.items() if value}
+    names = ("id", "section", "what", "says", "found", "verdict", "why", "command")
+    return {name: value for name in names if (value := getattr(item, name))}
 
 
 def _list(as_json: bool) -> None:
