@@ -38,6 +38,9 @@ def test_items_and_their_results_are_objects_of_json(capfd: pytest.CaptureFixtur
     computed = json.loads(capfd.readouterr().out)
     assert computed["verdict"] == "same"
     assert computed["lines"][-1] == "largest difference between the text and Heedful: 0"
+    assert computed["values"]["heedful"] == computed["values"]["text"] == [112, 96, 14, 12, 0.88, 0.12]
+    assert run(["texts", "tutorial-perplexity-bounds", "--json"]) == 0
+    assert json.loads(capfd.readouterr().out, parse_constant=pytest.fail)["values"]["text"] == [1.0, None, 1000.0]
     assert run(["texts", "thesis-figure-2.14", "--show", "--json"]) == 0
     assert json.loads(capfd.readouterr().out)["command"].startswith("heedful plot schedule ")
 

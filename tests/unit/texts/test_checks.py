@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from heedful.texts.checks.computed import Computed
+from heedful.texts.checks.computed import Computed, compute, given, numbers, randomize
 from heedful.texts.checks.table import CHECKS
 from heedful.texts.listing import read_texts
 
@@ -35,3 +35,18 @@ def test_a_verdict_follows_from_the_numbers() -> None:
     assert Computed([1.0], [2.0], [3.0]).verdict == "measured otherwise"
     assert Computed([1.0], [2.0]).verdict == "measured otherwise"
     assert Computed([1.0], [1.0, 1.0]).verdict == "measured otherwise"
+
+
+def test_the_inputs_of_a_check_are_kept_in_the_order_in_which_it_draws_them() -> None:
+    def check() -> Computed:
+        module = randomize(torch.nn.Linear(2, 1))
+        x, whole = numbers(3, 2), given(torch.arange(3))
+        return Computed(module(x), whole)
+
+    computed, inputs = compute(check)
+    weights, x, whole = inputs
+    assert isinstance(weights, dict)
+    assert not isinstance(x, dict)
+    assert torch.equal(torch.as_tensor(computed.text), x @ weights["weight"].T + weights["bias"])
+    assert whole is not computed.ours
+    assert torch.as_tensor(whole).tolist() == [0, 1, 2]

@@ -55,12 +55,14 @@ def command(
         settings = "".join(f" --set {shlex.quote(setting)}" for setting in set_ or ())
         told.append(f"command: {found.command}{settings}" if found.command else f"no command: {found.reason}")
     elif found.check is not None:
-        from heedful.texts.checks.table import CHECKS  # imports torch, which takes seconds
+        from heedful.texts.checks.computed import compute, values_of  # imports torch, which takes seconds
+        from heedful.texts.checks.table import CHECKS
 
         check = CHECKS[found.check]
-        lines = [*check().lines()]
+        computed, inputs = compute(check)
+        lines = computed.lines()
         told += [f"computed: {check.__doc__}", *lines]
-        shown |= {"computed": check.__doc__, "lines": lines}
+        shown |= {"computed": check.__doc__, "lines": lines, **values_of(computed, inputs)}
     write_result(shown if as_json else "\n".join(told))
     if runs and found.check is None:
         _run(found, model, set_ or [], as_json)

@@ -1,7 +1,12 @@
-"""The outcome of a check: the values of a text's formula, or its printed numbers, and those of Heedful."""
+"""The outcome of a check: the values of a text's formula, or its printed numbers, and those of Heedful.
 
-from collections.abc import Iterator, Sequence
+What a check draws is kept, so that other code can recompute its values: `heedful texts ID --json` writes both.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -10,7 +15,9 @@ from torch import Tensor, nn
 
 Verdict = Literal["same", "corrected", "measured otherwise"]
 Values = Tensor | Sequence[float]
+Input = Tensor | Mapping[str, Tensor]  # numbers, or the weights of a module by their names
 _SHOWN: Final = 6  # numbers of a row
+_inputs: ContextVar[list[Input] | None] = ContextVar("inputs", default=None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +50,25 @@ class Computed:
         return [*shown, f"largest difference between the text and Heedful: {self.difference:.3g}"]
 
 
+def values_of(computed: Computed, inputs: Sequence[Input]) -> dict[str, object]:
+    """Return all numbers of a check for JSON: what went in, and what came out by the text, by Heedful and corrected.
+
+    A value that is not finite is None.
+    """
+    named = {"text": computed.text, "heedful": computed.ours, "corrected": computed.right}
+    return {
+        "inputs": [
+            values.tolist() if isinstance(values, Tensor) else {name: one.tolist() for name, one in values.items()}
+            for values in inputs
+        ],
+        "values": {
+            name: [one if math.isfinite(one) else None for one in flat(values)]
+            for name, values in named.items()
+            if values is not None
+        },
+    }
+
+
 def flat(values: Values) -> list[float]:
     """Return values as numbers."""
     found: list[float] = torch.as_tensor(values, dtype=torch.float64).detach().flatten().tolist()
@@ -65,15 +91,42 @@ def drawn(seed: int = 1) -> Iterator[None]:
         yield
 
 
+def compute(check: Callable[[], Computed]) -> tuple[Computed, list[Input]]:
+    """Run a check; return its outcome and its random inputs in the order in which it drew them."""
+    inputs: list[Input] = []
+    token = _inputs.set(inputs)
+    try:
+        return check(), inputs
+    finally:
+        _inputs.reset(token)
+
+
 def numbers(*shape: int) -> Tensor:
-    """Draw standard normal numbers."""
-    return torch.randn(*shape, dtype=torch.float64)
+    """Draw standard normal numbers, which are an input of the check."""
+    return given(_normal(*shape))
 
 
 @torch.no_grad()
 def randomize(module: nn.Module) -> nn.Module:
-    """Give every weight a random value: zeros, as biases begin, would hide a wrong sign."""
+    """Give every weight a random value: zeros, as biases begin, would hide a wrong sign. They are an input too."""
     module.double()
     for weight in module.parameters():
-        weight.copy_(0.5 * numbers(*weight.shape))
+        weight.copy_(0.5 * _normal(*weight.shape))
+    _keep({name: weight.detach().clone() for name, weight in module.named_parameters()})
     return module.eval()
+
+
+def given(values: Tensor) -> Tensor:
+    """Return numbers that a check has drawn in another way, as an input of the check."""
+    _keep(values.detach().clone())
+    return values
+
+
+def _keep(values: Input) -> None:
+    inputs = _inputs.get()
+    if inputs is not None:
+        inputs.append(values)
+
+
+def _normal(*shape: int) -> Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
