@@ -289,3 +289,9 @@ def test_a_file_that_the_recipe_does_not_name_is_evaluated(table: Path, capsys: 
         "--data is a whole test set: leave out --source and --target, or give them without --data."
     )
     assert refused(capsys, "evaluate", "classifier-bag", "--set", "data.text=x") == like("--set applies to the ...")
+
+
+def test_all_rows_of_a_table_without_a_header_are_answered(tmp_path: Path, capsys: Capture, one_thread: None) -> None:
+    path = tmp_path / "it.tsv"
+    path.write_text("x\treview\n" + "".join(f"{'xy'[number % 2]}\tfilm {number}\n" for number in range(9)))
+    assert len(answer(capsys, "classify", "classifier-bag", "--data", path)) == 10

@@ -13,7 +13,17 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from heedful.base.errors import UserError, by_caller
-from heedful.config.corpora.containers import FORMS, AlignedFiles, AnyCorpus, Builtin, Corpora, PlainText
+from heedful.config.corpora.containers import (
+    FORMS,
+    AlignedFiles,
+    AnyCorpus,
+    Builtin,
+    Corpora,
+    Csv,
+    Jsonl,
+    PlainText,
+    Tsv,
+)
 from heedful.config.corpora.roles import ROLES
 from heedful.config.reading.complaints import complaints
 from heedful.config.reading.draft import Override, draft_of, override_of, with_overrides
@@ -21,6 +31,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.section import Section
 from heedful.data.corpora.formats.detection import Detected, detect
 from heedful.data.corpora.formats.lines import check_exists, check_folder, locate
+from heedful.data.corpora.formats.settling import UnclearTableError, without_roles
 
 _TABLES: Final = ("csv", "tsv", "jsonl")
 _UNSURE: Final = ("csv", "tsv", "conll", "text", "empty")  # what a short file may be taken for
@@ -64,24 +75,30 @@ def given_corpus(
     asked = [role for role in answered or needed if role != "second" or recipe.data.paired]
     form, found = _form(path, template, [override.path[1] for override in given], bool(answered))
     table = _table(path, form, template)
+    absent = list[str]()  # what is true of rows, and is not in the file
     if form in _TABLES:
-        optional = () if answered else rules.roles[0].optional
-        table = _with_places(_Columns(path, form, found), table, given, asked, optional)
-        if answered:  # a corpus needs what is true of its rows: it is removed below
-            truths = [role for role in rules.roles[0].needed if role in ROLES and role not in asked]
-            table = {**{role: f"({role})" for role in truths}, **table}
+        truths = [role for role in rules.roles[0].needed if role in ROLES and role not in asked]
+        table = _with_places(
+            _Columns(path, form, found), table, given, asked, truths if answered else rules.roles[0].optional
+        )
+        absent = [role for role in truths if role not in table]
+        table = {**{role: f"({role})" for role in absent}, **table}  # a corpus needs them: they are removed below
     elif form == "idx" and answered:
         table["labels"] = path  # which are not read
     elif form == "pairs" and not any(override.path[1] == "target" for override in given):
         way_out = by_caller("give --source and --target, or add --set data.target=FILE", "give rows")
         raise UserError(f"{path} is plain text, of which each line is one side of a pair: {way_out}.")
     corpus = _checked(path, table, given)
-    if answered:
-        truths = [role for role in ROLES if role not in asked and getattr(corpus, role, None) is not None]
-        return corpus.model_copy(update=dict.fromkeys(truths)) if form in _TABLES else corpus
-    if not rules.takes(corpus):
+    if not answered and not rules.takes(corpus):
         raise UserError(f"{path} has {corpus.row_kind.words}, but {rules.needs}.")
-    return corpus
+    if not isinstance(corpus, Tsv | Csv | Jsonl):
+        return corpus
+    dropped = set(ROLES).difference(asked) if answered else ()
+    try:
+        return without_roles(corpus.model_copy(update=dict.fromkeys(absent)), dropped)
+    except UnclearTableError as unclear:
+        options = " or ".join(f"--set data.{unclear.key}={value}" for value in unclear.values)
+        raise UserError(f"{unclear.doubt}: {by_caller(f'add {options}', 'give rows')}.") from None
 
 
 def _template(recipe: Recipe) -> AnyCorpus:
@@ -190,11 +207,10 @@ def _with_places(
     places = {key: value for key, value in table.items() if key not in ROLES}
     if columns.form == "csv" and columns.found.container == "csv" and columns.found.separator:
         places["separator"] = columns.found.separator
-    if columns.form != "jsonl" and columns.found.header is False:
-        places.setdefault("header", False)  # told by all columns: those that are read alone may look like one
     for role in (*asked, *(role for role in optional if role not in asked)):
         place = set_here.get(role, table.get(role))
-        if place in columns.names or (isinstance(place, int) and (role in set_here or role not in columns.names)):
+        reached = isinstance(place, int) and (role in asked or place <= len(columns.found.columns))
+        if place in columns.names or (reached and (role in set_here or role not in columns.names)):
             places[role] = place
         elif role in columns.names and role not in set_here:
             places[role] = role

@@ -8,7 +8,7 @@ from heedful.config.corpora.containers import AnyCorpus, Csv, Jsonl, Tsv
 from heedful.config.corpora.roles import TEXTS
 from heedful.data.corpora.files import choose, select_lines
 from heedful.data.corpora.formats.rows import label_numbers, read_rows
-from heedful.data.corpora.formats.settling import settle_table
+from heedful.data.corpora.formats.settling import without_roles
 from heedful.data.corpora.pairs import AS_IT_STANDS
 from heedful.data.text_form import TOO_LONG, TextForm
 
@@ -54,7 +54,7 @@ def read_texts(
     if corpus.row_kind is not TEXTS:
         raise TypeError(f"{corpus.title} has {corpus.row_kind.words}, not texts")
     assert isinstance(corpus, Tsv | Csv | Jsonl), "no other container has rows of texts"
-    read = corpus if labelled else _without_labels(corpus, folder)
+    read = corpus if labelled else without_roles(corpus, ("label", "number"), folder)
     texts = select_lines(_all_texts(read, folder, several), corpus)
     if corpus.sample is not None:
         texts = (text for text in texts if not text.blank)  # blank texts do not count towards the sample
@@ -62,12 +62,6 @@ def read_texts(
     if form == AS_IT_STANDS:
         return texts
     return (text.formed(form) for text in texts)
-
-
-def _without_labels(corpus: Tsv | Csv | Jsonl, folder: str) -> Tsv | Csv | Jsonl:
-    """Return the corpus with its texts alone; labels help to tell a header, so that is decided before they go."""
-    header = {} if isinstance(corpus, Jsonl) else {"header": settle_table(corpus, folder).has_header}
-    return corpus.model_copy(update={"label": None, "number": None, **header})
 
 
 def classes_of(

@@ -42,6 +42,29 @@ NAMES: Final[Mapping[str, frozenset[str]]] = {
         "tags": "tags ner_tags pos_tags upos xpos ner pos bio iob labels chunk_tags",
     }.items()
 }
+# What columns of each role may hold, by the keys of `NAMES`; of other roles texts, or what the role is called.
+_OF_ROLES: Final[Mapping[str, frozenset[str]]] = {
+    role: frozenset(meanings.split())
+    for role, meanings in {
+        "source": "source language words",
+        "target": "target language tags",
+        "text": "text context words question source",
+        "second": "text context answer target question",
+        "label": "label tags number",
+        "number": "number label",
+        "question": "question text",
+        "answer": "answer label",
+        "start": "start",
+        "image": "image id",
+        "group": "label",
+    }.items()
+}
+
+
+def names_role(name: str, role: str, *, whole: bool = False) -> bool:
+    """Whether a column of this role may have this name, or with `whole` exactly this name."""
+    fitting = meanings(name) & _OF_ROLES.get(role, {role, "text"})
+    return any(not whole or name.strip().casefold() in NAMES[meaning] for meaning in fitting)
 
 
 def meanings(name: int | str) -> frozenset[str]:

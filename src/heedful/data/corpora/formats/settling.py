@@ -5,12 +5,12 @@ clear cases are taken, with a note, and what is in doubt is refused with the key
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from heedful.base.errors import UserError
 from heedful.base.notes import note
-from heedful.config.corpora.containers import AnyCorpus, Conll, Csv, Tsv
+from heedful.config.corpora.containers import AnyCorpus, Conll, Csv, Jsonl, Tsv
 from heedful.data.corpora.formats.column_kinds import (
     SEPARATORS,
     detect_separator,
@@ -21,7 +21,7 @@ from heedful.data.corpora.formats.column_kinds import (
     separators,
     split_rows,
 )
-from heedful.data.corpora.formats.column_names import meanings
+from heedful.data.corpora.formats.column_names import names_role
 from heedful.data.corpora.formats.conll import settle_conll
 from heedful.data.corpora.formats.lines import FIRST_LINES, TextFile, first_lines, locate
 
@@ -31,23 +31,13 @@ _CELLS_SHOWN: Final = 4
 _FEW_LINES: Final = 3  # fewer do not raise a doubt about commas
 _FEW_ROWS: Final = 8  # in fewer, a label that occurs once says nothing
 
-# What columns of each role are called, by the keys of `column_names.NAMES`; others by its name, or as texts are.
-_ROLE_NAMES: Final[Mapping[str, frozenset[str]]] = {
-    role: frozenset(names.split())
-    for role, names in {
-        "source": "source language words",
-        "target": "target language tags",
-        "text": "text context words question source",
-        "second": "text context answer target question",
-        "label": "label tags number",
-        "number": "number label",
-        "question": "question text",
-        "answer": "answer label",
-        "start": "start",
-        "image": "image id",
-        "group": "label",
-    }.items()
-}
+
+class UnclearTableError(UserError):
+    """Says what a file does not tell about its table, and the keys that do, of which a recipe sets one."""
+
+    def __init__(self, doubt: str, key: str, values: Sequence[str]) -> None:
+        self.doubt, self.key, self.values = doubt, key, values
+        super().__init__(f"{doubt}: set {' or '.join(f'`{key} = {value}`' for value in values)}.")
 
 
 def settle(corpus: AnyCorpus, folder: str = "") -> AnyCorpus:
@@ -81,6 +71,15 @@ def settle_table(corpus: Tsv | Csv, folder: str = "") -> Tsv | Csv:
     if taken:
         note(f"{file.name}: {', '.join(taken)}")
     return corpus.model_copy(update=found) if found else corpus
+
+
+def without_roles(corpus: Tsv | Csv | Jsonl, roles: Iterable[str], folder: str = "") -> Tsv | Csv | Jsonl:
+    """Return the corpus without some of its columns or fields; they help to tell a header, so that is told first."""
+    dropped: dict[str, object] = dict.fromkeys(roles)
+    if isinstance(corpus, Jsonl):
+        return corpus.model_copy(update=dropped)
+    settled = settle_table(corpus, folder)
+    return settled.model_copy(update={**dropped, "header": settled.has_header})
 
 
 def separator_advice(file: TextFile, separator: str, corpus: Tsv | Csv) -> str:
@@ -133,9 +132,10 @@ def _fits(corpus: Tsv | Csv, rows: Sequence[Sequence[str]]) -> bool:
 
 def _in_doubt(file: TextFile, several: Sequence[str]) -> str:
     words = " or by ".join(SEPARATOR_WORDS[each] for each in several)
-    keys = " or ".join('`separator = "{}"`'.format("\\t" if each == "\t" else each) for each in several)
-    raise UserError(
-        f"{file.name}: columns are separated by {words}, and its first lines do not tell which: set {keys}."
+    raise UnclearTableError(
+        f"{file.name}: columns are separated by {words}, and its first lines do not tell which",
+        "separator",
+        ['"{}"'.format("\\t" if each == "\t" else each) for each in several],
     )
 
 
@@ -156,7 +156,8 @@ def _has_header(corpus: Tsv | Csv, file: TextFile, rows: Sequence[Sequence[str]]
         return False
     if any(name and _differs(name, values) for name, values in zip(first, columns, strict=True)):
         return True
-    known = [bool(meanings(first[index]) & _ROLE_NAMES.get(role, {role, "text"})) for role, index in places.items()]
+    alone = len(places) == 1  # the words "a good review" in the only column are a text
+    known = [names_role(first[index], role, whole=alone) for role, index in places.items()]
     if all(known) and len(rows) > 1:
         return True
     if "label" not in places or not _occurs_once(first[places["label"]], columns[places["label"]]):
@@ -167,9 +168,10 @@ def _has_header(corpus: Tsv | Csv, file: TextFile, rows: Sequence[Sequence[str]]
     if sum(map(len, columns[text])) <= 3 * len(first[text]) * len(columns[text]):
         return False
     shown = ", ".join(f"`{cell}`" for cell in first[:_CELLS_SHOWN]) + (", ..." if len(first) > _CELLS_SHOWN else "")
-    raise UserError(
-        f"{file.name}, line 1 ({shown}) may have the names of columns, or be the first row: set `header = true` or "
-        "`header = false`."
+    raise UnclearTableError(
+        f"{file.name}, line 1 ({shown}) may have the names of columns, or be the first row",
+        "header",
+        ("true", "false"),
     )
 
 

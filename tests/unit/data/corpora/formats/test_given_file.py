@@ -124,6 +124,12 @@ def test_a_short_file_with_the_suffix_of_the_recipe_has_its_container(folder: Pa
             "it.conll has words with labels, but a classifier learns from texts with labels: give `text` and `label`.",
         ),
         Refusal(
+            "a first line that may be a header",
+            lambda folder: of(folder, "doubt.tsv"),
+            "doubt.tsv, line 1 (`sort`, `Sprache`) may have the names of columns, or be the first row: add --set "
+            "data.header=true or --set data.header=false.",
+        ),
+        Refusal(
             "an image",
             lambda folder: of(folder, "it.png"),
             "it.png is an image, which --data does not take.",
@@ -133,9 +139,37 @@ def test_a_short_file_with_the_suffix_of_the_recipe_has_its_container(folder: Pa
 def test_refusals(refusal: Refusal, folder: Path) -> None:
     (folder / "it.conll").write_text("a X\nb Y\nc X\n\nd X\ne Y\nf Y\n")
     (folder / "it.png").write_bytes(b"\x89PNG")
+    rows = [f"{'xy'[number % 2]}\tein langer Text über Filme, {number}" for number in range(20)]
+    (folder / "doubt.tsv").write_text("\n".join(["sort\tSprache", *rows]))
     with on_command_line():
         refusal.check(folder)
 
 
 def test_in_python_the_way_out_is_rows(folder: Path) -> None:
     Refusal("", lambda: of(folder, "reviews.csv"), "...stars: give rows with `text`.").check()
+
+
+# --- headers ----------------------------------------------------------------------------------------------------------
+
+
+def has_header(folder: Path, *lines: str) -> bool:
+    (folder / "new.tsv").write_text("".join(f"{line}\n" for line in lines))
+    corpus = of(folder, "new.tsv")
+    assert isinstance(corpus, Tsv)
+    assert corpus.places.keys() == {"text"}
+    return corpus.has_header
+
+
+def test_the_first_row_is_a_row_also_where_its_label_is_not_read(folder: Path) -> None:
+    rows = [f"{'xy'[number % 2]}\tfilm {number}" for number in range(20)]
+    assert not has_header(folder, "x\treview", *rows)
+    assert has_header(folder, "label\treview", *rows)
+
+
+def test_labels_that_are_not_in_the_file_do_not_tell_a_header(folder: Path) -> None:
+    recipe = recipe_of(folder, '{ tsv = "train.tsv", text = 1, label = 2 }')
+    for lines, header in ((["text", "a film", "b"], True), (["good review", "a film", "b"], False)):
+        (folder / "new.tsv").write_text("".join(f"{line}\n" for line in lines))
+        corpus = given_corpus(recipe, "new.tsv", answered=("text",))
+        assert isinstance(corpus, Tsv)
+        assert (corpus.places, corpus.has_header) == ({"text": corpus.text}, header)
