@@ -156,7 +156,8 @@ def check_remedies(recipe: Tables, rules: TaskRules) -> None:
         )
     if train.distill is not None and train.auxiliary:
         raise ValueError("`train.distill` and `train.auxiliary` cannot be combined: leave one of them out")
-    if train.initialization is not None and train.initialization != "xavier" and getattr(model, "norm", "") == "tfixup":
+    scaled = getattr(model, "norm", "") == "tfixup"
+    if scaled and train.initialization not in (None, "xavier", "plain_xavier"):
         raise ValueError(
             f'`train.initialization = "{train.initialization}"` contradicts `model.norm = "tfixup"`, whose initial '
             'weights are scaled from "xavier": leave one of them out'

@@ -86,11 +86,11 @@ def test_a_temperature_that_is_not_positive_is_refused(temperature: float) -> No
         GumbelHard(softmax, temperature)
 
 
-@pytest.mark.parametrize("centred", [True, False])
-def test_de_attention_equals_a_loop_over_queries_and_keys(centred: bool) -> None:
+@pytest.mark.parametrize(("centred", "doubled"), [(True, True), (False, True), (False, False)])
+def test_de_attention_equals_a_loop_over_queries_and_keys(centred: bool, doubled: bool) -> None:
     scores, seen = batch((2, 3, 4))
     queries, keys = torch.randn(2, 3, 5, dtype=torch.float64), torch.randn(2, 4, 5, dtype=torch.float64)
-    weights = DeAttention(0.7, 0.3, centred)(scores, l1_distance(queries, keys), seen)
+    weights = DeAttention(0.7, 0.3, centred, doubled)(scores, l1_distance(queries, keys), seen)
     assert (weights < 0).any()
     for sentence in range(2):
         for query in range(3):
@@ -103,7 +103,7 @@ def test_de_attention_equals_a_loop_over_queries_and_keys(centred: bool) -> None
                 expected = 0.0
                 if key in visible:
                     middle = sum(far.values()) / len(far) if centred else 0.0
-                    gate = (1 if centred else 2) / (1 + math.exp(-0.3 * (far[key] - middle)))
+                    gate = (2 if doubled and not centred else 1) / (1 + math.exp(-0.3 * (far[key] - middle)))
                     expected = math.tanh(0.7 * scores[sentence, query, key]) * gate
                 assert float(weights[sentence, query, key]) == pytest.approx(expected, abs=1e-12)
 

@@ -102,8 +102,8 @@ class Weighting(Section):
     """Activation of "activated_general", by default tanh, or inside of "deep", by default the ReLU."""
     score_depth: Annotated[int, Field(ge=2, le=100)] = 4
     """Number of layers of the alignment "deep", its output included."""
-    gate: Literal["centred", "doubled"] = "centred"
-    """Gate of the distribution "de_attention": sigmoid(n - mean n), or 2 sigmoid(n) (Tay et al. 2019)."""
+    gate: Literal["centred", "doubled", "plain"] = "centred"
+    """Gate of the distribution "de_attention": sigmoid(n - mean n), 2 sigmoid(n) or sigmoid(n) (Tay et al. 2019)."""
 
     def check_weighting(self, alignment: str) -> None:
         """Refuse a distribution or a choice that this alignment cannot have, or that do not fit together."""

@@ -26,7 +26,7 @@ from heedful.config.train.schedules import (
 # The description completes the loader's message about a value that does not match: "... but must be <description>".
 Device = Annotated[str, Field(pattern=r"^(auto|cpu|cuda(:\d+)?)$", description='"auto", "cpu", "cuda" or "cuda:0"')]
 
-InitializationName = Literal["xavier", "he", "orthogonal", "bert", "gpt2"]
+InitializationName = Literal["xavier", "plain_xavier", "he", "orthogonal", "bert", "gpt2"]
 
 
 class Validation(Section):
@@ -150,8 +150,9 @@ class Train(Section):
     initialization: InitializationName | None = Field(default=None, examples=["gpt2"])
     """Distribution of the initial weights; by default that of the family.
 
-    xavier: uniform (Glorot and Bengio 2010); he: uniform, for ReLUs (He et al. 2015); orthogonal (Saxe et al. 2014);
-    bert: N(0, 0.02²), truncated; gpt2: N(0, 0.02²), smaller where residual sums are written.
+    xavier: uniform (Glorot and Bengio 2010), smaller in projections of attention; plain_xavier: not smaller there;
+    he: uniform, for ReLUs (He et al. 2015); orthogonal (Saxe et al. 2014); bert: N(0, 0.02²), truncated; gpt2:
+    N(0, 0.02²), smaller where residual sums are written.
     """
     distill: Distillation | None = Field(default=None, examples=[{"teacher": "runs/big", "weight": 0.5}])
     """Teacher whose probabilities the model learns besides the data; by default there is none."""

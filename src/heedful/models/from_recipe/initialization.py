@@ -36,6 +36,15 @@ def initialize(model: nn.Module, name: InitializationName | None) -> None:
 
 
 @torch.no_grad()
+def init_plain_xavier(model: nn.Module) -> None:
+    """Initialize matrices uniformly with variance 2 / (inputs + outputs)      Glorot and Bengio 2010
+
+    Unlike `init_xavier`, projections of attention too, as Huang et al. 2020 write.
+    """
+    init_linear(model, nn.init.xavier_uniform_)
+
+
+@torch.no_grad()
 def init_he(model: nn.Module) -> None:
     """Initialize matrices uniformly with variance 2 / inputs, for ReLUs      He et al. 2015"""
 
@@ -88,6 +97,7 @@ def _keep_recurrence(model: nn.Module) -> None:
 
 INITIALIZATIONS: Final[Mapping[InitializationName, Callable[[nn.Module], None]]] = {
     "xavier": init_xavier,
+    "plain_xavier": init_plain_xavier,
     "he": init_he,
     "orthogonal": init_orthogonal,
     "bert": init_bert,

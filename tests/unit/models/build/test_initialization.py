@@ -47,6 +47,7 @@ def test_xavier_is_the_start_that_translators_have() -> None:
 @pytest.mark.parametrize(
     ("name", "deviation"),
     [
+        ("plain_xavier", math.sqrt(2 / (WIDTH + 96))),
         ("he", math.sqrt(2 / WIDTH)),
         ("orthogonal", math.sqrt(1 / 96)),
         ("bert", 0.02 * 0.88),  # of a normal distribution that is cut at two deviations
@@ -60,6 +61,15 @@ def test_matrices_have_the_deviation_of_their_name(name: Any, deviation: float) 
     assert float(into.std()) == pytest.approx(deviation, rel=0.07)
     assert not any(weight.any() for key, weight in model.named_parameters() if key.endswith("bias") and weight.ndim == 1
                    and "norm" not in key and "after" not in key and "before" not in key)  # fmt: skip
+
+
+def test_plain_xavier_leaves_projections_of_attention_as_large_as_other_matrices() -> None:
+    deviations = []
+    for name in ("xavier", "plain_xavier"):
+        model = model_of()
+        initialize(model, name)
+        deviations.append(float(model.encoder.blocks[0].attention.project.weight.detach().std()))  # type: ignore[attr-defined]
+    assert deviations == pytest.approx([math.sqrt(1 / (2 * WIDTH)), math.sqrt(1 / WIDTH)], rel=0.07)
 
 
 def test_orthogonal_matrices_are_orthogonal_each_by_itself() -> None:
