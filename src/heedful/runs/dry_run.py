@@ -1,7 +1,8 @@
-"""An estimate of the cost of a run: ten real steps, extrapolated."""
+"""An estimate of the cost of a run from a few real steps: ten of them extrapolated, or updates timed one by one."""
 
 import time
 from dataclasses import replace
+from itertools import pairwise
 from typing import Final
 
 import torch
@@ -13,9 +14,10 @@ from heedful.runs.progress import RunProgress
 from heedful.runs.run import build_trainer, retention_of
 from heedful.runs.training_run import prepare_job, set_up
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Observer
+from heedful.training.trainer import Observer, StepMetrics
 
 _TRIAL_STEPS: Final = 10
+_NEVER: Final = 1 << 40  # updates between validations or checkpoints that a trial does not make
 
 
 def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
@@ -49,3 +51,36 @@ def dry_run(recipe: Recipe, console: Console | None = None) -> Forecast:
             checkpoint_bytes=4 * parameters * (3 * (retention.last + retention.best) + bundles),
             peak_gpu_bytes=torch.cuda.max_memory_allocated() if job.device.type == "cuda" else None,
         )
+
+
+class _Clock(Observer):
+    """Reads the clock whenever metrics are logged, when the device has finished."""
+
+    def __init__(self) -> None:
+        self.read: list[float] = []
+
+    def step_metrics(self, metrics: StepMetrics, logged: bool) -> None:
+        if logged:
+            self.read.append(time.perf_counter())
+
+
+def time_updates(recipe: Recipe, stretches: int, updates: int, console: Console | None = None) -> list[float]:
+    """Train without writing anything, and return the seconds of an update in each stretch of this many updates.
+
+    A stretch before them, in which kernels are compiled and memory is allocated, does not count.
+    """
+    with RunProgress(console) as progress:
+        set_up(recipe)
+        job = prepare_job(recipe, progress)
+        position, clock = job.begin(), _Clock()
+        trainer = build_trainer(job, clock)
+        trainer.settings = replace(
+            trainer.settings,
+            steps=(stretches + 1) * updates,
+            log_every=updates,
+            checkpoint_every=_NEVER,
+            validate_every=_NEVER,
+            patience=None,
+        )
+        trainer.run(position, StopRequest())
+        return [(after - before) / updates for before, after in pairwise(clock.read)]

@@ -12,6 +12,7 @@ from heedful.base.errors import UserError, by_caller, counted
 from heedful.base.files import new_folder, remove_folder
 from heedful.config.model.pooled import TextModel
 from heedful.config.recipe import Recipe
+from heedful.config.train.schedules import Wait
 from heedful.config.train.table import Average
 from heedful.metrics.own_metrics import Metrics
 from heedful.models.bundle import Bundle, copy_weights, write_description, write_weights
@@ -36,6 +37,7 @@ from heedful.training.checkpoints import (
 )
 from heedful.training.instruments.divergence import DivergenceWatch
 from heedful.training.instruments.instruments import Instruments, Record
+from heedful.training.optimizers.state import forget_momentum
 from heedful.training.schedules import build_decay, build_run_rate
 from heedful.training.signals import StopRequest
 from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings, is_better
@@ -294,16 +296,20 @@ def build_trainer(
 
 
 def _before_update(job: Job) -> Callable[[int], None]:
-    """Return the function that sets, before each update, the probability of scheduled sampling."""
+    """Return what is done before each update: set the probability of scheduled sampling, end the wait of Adam-2k."""
     decoder, sampling = getattr(job.model, "decoder", None), job.recipe.train.scheduled_sampling
-    if sampling is None or not isinstance(decoder, RecurrentDecoder):
-        return lambda step: None
-    decay = build_decay(sampling)
+    decay = None if sampling is None else build_decay(sampling)
+    warmup = job.recipe.train.warmup
+    # The momentum of a wait changes no weight, so that it is enough to forget it once: before the first real update.
+    forgets_at = warmup.steps if isinstance(warmup, Wait) and not warmup.momentum else None
 
-    def set_share(step: int) -> None:
-        decoder.own_share = 1 - decay(step)
+    def prepare(step: int) -> None:
+        if decay is not None and isinstance(decoder, RecurrentDecoder):
+            decoder.own_share = 1 - decay(step)
+        if step == forgets_at:
+            forget_momentum(job.optimizer)
 
-    return set_share
+    return prepare
 
 
 def choose_computation(job: Job) -> UpdateComputationFactory[Any]:

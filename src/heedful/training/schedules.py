@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, assert_never
 
-from heedful.config.train.optimizers import AnyOptimizer
+from heedful.config.train.optimizers import AnyOptimizer, RAdam
 from heedful.config.train.schedules import (
     AnyDecay,
     AnySchedule,
@@ -74,6 +74,37 @@ def build_run_rate(
     """Return the learning rate of a run: its schedule, times the warm-up of its optimizer."""
     base, factor = build_learning_rate(schedule, width, steps), build_warmup(warmup, optimizer)
     return lambda step: base(step) * factor(step)
+
+
+def rectification(beta2: float) -> Callable[[int], float]:
+    """Return the factor of RAdam's adaptive step as a function of the update      Liu et al. 2020, algorithm 2
+
+    r_t = sqrt((p_t - 4)(p_t - 2) p / ((p - 4)(p - 2) p_t)), where p = 2 / (1 - beta2) - 1 and
+    p_t = p - 2 t beta2^t / (1 - beta2^t)
+
+    It is 0 up to p_t = 5, as in PyTorch, where steps follow the momentum alone and do not divide by the variance.
+    """
+    longest = 2 / (1 - beta2) - 1
+
+    def factor(step: int) -> float:
+        length = longest - 2 * step * beta2**step / (1 - beta2**step)
+        if length <= 5:
+            return 0.0
+        top, bottom = (length - 4) * (length - 2) * longest, (longest - 4) * (longest - 2) * length
+        return math.sqrt(top / bottom)
+
+    return factor
+
+
+def build_drawn_rate(
+    schedule: AnySchedule, warmup: AnyWarmup | None, optimizer: AnyOptimizer, width: int, steps: int
+) -> Callable[[int], float]:
+    """Return the learning rate of a run as it takes effect: that of RAdam, which corrects its steps, is rectified."""
+    rate = build_run_rate(schedule, warmup, optimizer, width, steps)
+    if not isinstance(optimizer, RAdam):
+        return rate
+    factor = rectification(optimizer.beta2)
+    return lambda step: rate(step) * factor(step)
 
 
 def _warm(step: int, warmup: int) -> float:

@@ -51,6 +51,31 @@ def test_schedules_have_the_values_of_their_equations() -> None:
     assert "demo" in draw_schedules([curve, noam])
 
 
+def test_figure_2_15_is_drawn_from_schedules_and_from_recipes() -> None:
+    """RAdam without a warm-up beside the untuned warm-ups of Adam, over 18,000 updates."""
+    radam = curve_of_text("constant,lr=0.001,optimizer=radam,beta2=0.999")
+    linear = curve_of_text("constant,lr=0.001,warmup=untuned_linear,beta2=0.999")
+    exponential = curve_of_text("constant,lr=0.001,warmup=untuned_exponential,beta2=0.999")
+    assert [radam.rate(step) for step in range(1, 6)] == [0.0] * 5
+    assert radam.rate(6) == pytest.approx(0.001 * rectified(6, 0.999))
+    assert radam.rate(18_000) == pytest.approx(0.001, rel=1e-4)
+    assert (linear.rate(500), linear.rate(2000), linear.rate(18_000)) == pytest.approx((0.00025, 0.001, 0.001))
+    assert exponential.rate(1000) == pytest.approx(0.001 * (1 - math.exp(-1)))
+    recipe = load_recipe("demo-en-es", {
+        "train.schedule": {"kind": "constant", "lr": 0.001}, "train.optimizer": {"kind": "radam", "beta2": 0.999},
+    })  # fmt: skip
+    of_recipe = curve_of_recipe(recipe, "demo")
+    assert all(of_recipe.rate(step) == radam.rate(step) for step in (1, 5, 6, 500, 18_000))
+    assert "nan" not in draw_schedules([radam, linear, exponential, of_recipe], 18_000, log_y=True)
+
+
+def rectified(t: int, beta2: float) -> float:
+    """Liu et al. 2020, algorithm 2, lines 1, 8 and 10."""
+    rho = 2 / (1 - beta2) - 1
+    rho_t = rho - 2 * t * beta2**t / (1 - beta2**t)
+    return math.sqrt((rho_t - 4) * (rho_t - 2) * rho / ((rho - 4) * (rho - 2) * rho_t))
+
+
 @pytest.mark.parametrize(("given", "message"), [
     ("cosin,lr=1", "--schedule cosin,lr=1: `cosin` is not a schedule. Did you mean `cosine`?"),
     ("cosine", "--schedule cosine: `lr` is missing: add such as lr=0.001."),
@@ -58,6 +83,14 @@ def test_schedules_have_the_values_of_their_equations() -> None:
     ("cosine,lr=-1", "--schedule cosine,lr=-1: `lr` must be greater than 0."),
     ("noam,width=x", "--schedule noam,width=x: `width` is x, but must be a whole number from 1 on."),
     ("noam,speed=3", "--schedule noam,speed=3: `speed` is not a key of the schedule `noam`: leave it out."),
+    ("noam,optimizer=sgd", "--schedule noam,optimizer=sgd: `optimizer` is sgd, but must be adam or radam."),
+    ("noam,beta2=2", "--schedule noam,beta2=2: `beta2` is 2, but must be a number between 0 and 1."),
+    (
+        "noam,warmup=untuned_linear",
+        "--schedule noam,warmup=untuned_linear: `warmup` is untuned_linear, but the schedule `noam` has a warm-up of "
+        "its own: use constant, linear or cosine.",
+    ),
+    ("constant,lr=1,warmup=slow", "--schedule constant,lr=1,warmup=slow: `warmup` must be a valid integer."),
 ])  # fmt: skip
 def test_a_wrong_schedule_is_named(given: str, message: str) -> None:
     with pytest.raises(heedful.UserError) as error:

@@ -14,7 +14,7 @@ from heedful.base.errors import on_command_line
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.config.recipe import Recipe
 from heedful.models.bundle import read_description
-from heedful.runs.dry_run import dry_run
+from heedful.runs.dry_run import dry_run, time_updates
 from heedful.runs.progress import RunProgress
 from heedful.runs.training_run import prepare_job, train
 
@@ -140,6 +140,31 @@ def test_a_dry_run_forecasts_and_writes_nothing(make: Make, tmp_path: Path) -> N
     assert forecast.seconds > 0
     assert forecast.epochs > 1
     assert forecast.peak_gpu_bytes is None
+
+
+def test_stretches_of_updates_are_timed_and_nothing_is_written(make: Make, tmp_path: Path) -> None:
+    before = {p.name for p in tmp_path.iterdir()}
+    seconds = time_updates(make(steps=3), stretches=3, updates=2, console=silent())
+    assert len(seconds) == 3
+    assert all(one > 0 for one in seconds)
+    assert {p.name for p in tmp_path.iterdir()} - before <= {"cache"}
+
+
+def test_a_wait_without_momentum_begins_with_the_gradient_of_its_first_update(make: Make, tmp_path: Path) -> None:
+    """The mean of gradients is 0.9 m + 0.1 g, where m settled in the wait, or 0.1 g alone."""
+
+    def means(step: int, momentum: bool) -> dict[str, torch.Tensor]:
+        folder = tmp_path / f"run-{momentum}"
+        recipe = make(steps=step, warmup={"kind": "wait", "steps": 3, "momentum": momentum})
+        train(recipe, folder, resume=True, console=silent())
+        state = load_file(folder / "checkpoints" / f"step-{step:08d}" / "optimizer.safetensors")
+        return {name: tensor for name, tensor in state.items() if name.endswith(".exp_avg")}
+
+    settled, kept, begun = means(3, True), means(4, True), means(4, False)
+    assert settled
+    for name, mean in settled.items():
+        assert torch.allclose(kept[name] - 0.9 * mean, begun[name], atol=1e-6), name
+        assert begun[name].abs().max() > 0, name
 
 
 def test_without_validation_data_the_last_model_is_kept(make: Make, tmp_path: Path) -> None:

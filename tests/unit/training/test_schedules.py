@@ -4,8 +4,9 @@ import math
 from itertools import pairwise
 
 import pytest
+import torch
 
-from heedful.config.train.optimizers import Adam
+from heedful.config.train.optimizers import Adam, RAdam
 from heedful.config.train.schedules import (
     AnySchedule,
     Constant,
@@ -19,7 +20,7 @@ from heedful.config.train.schedules import (
     UntunedLinearWarmup,
     Wait,
 )
-from heedful.training.schedules import build_learning_rate, build_warmup
+from heedful.training.schedules import build_drawn_rate, build_learning_rate, build_warmup, rectification
 
 WIDTH, STEPS = 512, 1000
 
@@ -93,3 +94,33 @@ def test_warm_ups_are_the_equations_of_the_paper(step: int) -> None:
     untuned = build_warmup(UntunedExponentialWarmup(kind="untuned_exponential"), adam)
     assert untuned(step) == pytest.approx(exponential(step))  # whose time constant is 1 / (1 - beta2)
     assert build_warmup(Wait(kind="wait", steps=100), adam)(step) == (0 if step <= 100 else 1)
+
+
+@pytest.mark.parametrize("beta2", [0.9, 0.98, 0.999])
+def test_the_rectification_is_the_size_of_radams_steps(beta2: float) -> None:
+    """With one gradient at every update both means are exact, and a step is the rate times the rectification.
+
+    Before the variance is known, it is the rate times the gradient: no adaptive step at all.
+    """
+    weight, gradient, rate = torch.nn.Parameter(torch.zeros((), dtype=torch.float64)), 0.25, 0.001
+    optimizer = torch.optim.RAdam([weight], lr=rate, betas=(0.9, beta2), eps=1e-30)
+    factor, before = rectification(beta2), 0.0
+    waiting = 0
+    for step in range(1, 3001):
+        weight.grad = torch.full_like(weight, gradient)
+        optimizer.step()
+        taken, before = before - weight.item(), weight.item()
+        waiting += factor(step) == 0
+        assert taken == pytest.approx(rate * (factor(step) or gradient), rel=1e-6)
+    assert waiting == 5
+    assert factor(100_000) == pytest.approx(1)
+
+
+def test_the_rate_of_radam_is_drawn_rectified_and_that_of_adam_as_it_is() -> None:
+    rates = [
+        build_drawn_rate(Linear(kind="linear", lr=2.0), None, optimizer, WIDTH, STEPS)
+        for optimizer in (RAdam(kind="radam", beta2=0.999), Adam(beta2=0.999))
+    ]
+    plain, factor = build_learning_rate(Linear(kind="linear", lr=2.0), WIDTH, STEPS), rectification(0.999)
+    for step in (1, 5, 6, 500, 1000):
+        assert [rate(step) for rate in rates] == [plain(step) * factor(step), plain(step)]

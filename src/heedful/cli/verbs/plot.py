@@ -80,7 +80,8 @@ def schedule(
 ) -> None:
     """Draw the learning rate over the updates of a run, for recipes and for schedules given by name.
 
-    Without either, the schedule of Vaswani et al. 2017 is drawn for three models. No data is read.
+    Without either, the schedule of Vaswani et al. 2017 is drawn for three models. No data is read. The rate of RAdam is
+    drawn with its rectification: of a recipe with that optimizer, and of a schedule with optimizer=radam,beta2=0.999.
     """
     path = image_file(output, "schedule")
     from heedful.plots.schedules import USUAL, curve_of_recipe, curve_of_text, draw_schedules

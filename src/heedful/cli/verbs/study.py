@@ -79,6 +79,8 @@ def command(
                 run.run(run_cells(at_once))
             else:
                 run.write()
+            if run.untimed():
+                run.time(run_cells(1))
             failed = sum(len(by_seed) for by_seed in run.failed.values())
             total = len(defined.cells) * len(defined.seeds)
             if failed == total:

@@ -98,11 +98,16 @@ class UntunedExponentialWarmup(Section):
 
 
 class Wait(Section):
-    """0 up to the update `steps`, then 1: the moments of Adam settle while weights stay (Adam-2k, Liu et al. 2020)"""
+    """0 up to the update `steps`, then 1: the moments of Adam settle while weights stay fixed      Liu et al. 2020, 3.1
+
+    Adam-2k of the paper is `steps = 2000, momentum = false`: only the mean of squares settles.
+    """
 
     kind: Literal["wait"]
     steps: PositiveInt = Field(examples=[200])
     """Number of updates that do not change the weights."""
+    momentum: bool = True
+    """Whether the mean of gradients settles too; otherwise it starts from 0 with the first change of a weight."""
 
 
 AnyWarmup = Annotated[

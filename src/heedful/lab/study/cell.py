@@ -22,6 +22,7 @@ from heedful.base.errors import HeedfulError, UserError, on_command_line
 from heedful.base.files import read_json, remove_folder, write_bytes, write_json
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
+from heedful.config.train.optimizers import RAdam
 from heedful.doctor.estimates.flops import count_parameters
 from heedful.doctor.estimates.plan import flop_per_update, plan_epoch
 from heedful.metrics.edits import Reference, first_variant
@@ -36,6 +37,7 @@ from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.loaded_model import LoadedModel
 from heedful.training.checkpoints import last_checkpoint, seconds_trained
 from heedful.training.instruments.steps import PER_DECADE
+from heedful.training.schedules import rectification
 
 SPECIFICATION: Final = "cell.json"
 FOUND: Final = "found.json"
@@ -63,9 +65,15 @@ def begin_cell(folder: Path, job: CellJob) -> None:
     write_json(folder / SPECIFICATION, job.to_json())
 
 
-def found_in(folder: Path, job: CellJob) -> dict[str, Any] | None:
+def job_of(folder: Path) -> CellJob:
+    """Return what the process of a cell is to do."""
+    known: Any = read_json(folder / SPECIFICATION)
+    return CellJob(**{**known, "settings": tuple(known["settings"])})
+
+
+def found_in(folder: Path, job: CellJob, file: str = FOUND) -> dict[str, Any] | None:
     """Return what was measured in a cell's folder; None before that, or if something else was measured."""
-    path = folder / FOUND
+    path = folder / file
     if not path.exists():
         return None
     known = read_json(path)
@@ -75,8 +83,7 @@ def found_in(folder: Path, job: CellJob) -> dict[str, Any] | None:
 
 def run_cell(folder: Path, console: Console | None = None) -> None:
     """Train and measure the cell of a folder."""
-    known: Any = read_json(folder / SPECIFICATION)
-    job, run = CellJob(**{**known, "settings": tuple(known["settings"])}), folder / RUN
+    job, run = job_of(folder), folder / RUN
     recipe = load_recipe(job.recipe, job.settings)
     if run.exists() and last_checkpoint(run / CHECKPOINTS) is None:
         remove_folder(run)  # killed before its first checkpoint
@@ -167,6 +174,9 @@ def _items(evaluation: Evaluation, metric: str) -> dict[str, Any] | None:
 def _curves(run: Path, recipe: Recipe) -> dict[str, Any]:
     """Return the recorded metrics as lists: those of training, and those of validations."""
     train, valid = recorded_metrics(run, "train"), recorded_metrics(run, "valid")
+    if isinstance(recipe.train.optimizer, RAdam):  # recorded is the rate of the schedule
+        factor = rectification(recipe.train.optimizer.beta2)
+        train = [{**entry, "learning_rate": entry["learning_rate"] * factor(entry["step"])} for entry in train]
     names = sorted({name for entry in valid for name in entry if name != "step" and not name.startswith("baseline_")})
     train_curves, valid_curves = (
         {"step": [entry["step"] for entry in entries]}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
@@ -24,6 +24,11 @@ from heedful.config.section import Section, as_tuple
 BASE: Final = "base"  # name of the cell that changes nothing, where the study has none of its own
 _SEED_KEY: Final = "train.seed"
 _FREE: Final = ("data.folder",)  # keys in which the same study may differ from machine to machine
+# Keys that count updates: with `equal_tokens` they are multiplied where batches are smaller.
+_COUNTED: Final = (
+    "train.steps", "train.schedule.warmup", "train.warmup.steps", "train.validation.every", "train.checkpoint_every",
+    "train.log_every",
+)  # fmt: skip
 _FULL_NAMES: Final = ("kind", "lr", "steps")  # last parts of keys that say little without the part before them
 
 Settings = Annotated[tuple[str, ...], BeforeValidator(as_tuple)]
@@ -68,6 +73,13 @@ class StudyTable(Section):
     """Sentence whose alignment the page shows for every cell."""
     instruments: bool = False
     """Whether the page shows what `train.instruments` recorded."""
+    equal_tokens: bool = False
+    """Whether all cells train on as many tokens as the base: smaller batches get more updates, larger ones fewer.
+
+    All numbers of updates in the file are those of the base's batches.
+    """
+    timed: Annotated[tuple[Literal["cpu", "cuda"], ...], BeforeValidator(as_tuple)] = ()
+    """Devices on which an update of each cell is timed alone, after all runs; one that is missing is left out."""
 
 
 @dataclass(frozen=True)
@@ -134,6 +146,9 @@ def read_study(path: Path, overrides: Sequence[str] = (), seeds: Sequence[int] |
     cells = [_cell(path, table, cell, overrides) for cell in listed]
     values = {cell.name: _values(path, cell, table) for cell in cells}
     base_values = _values(path, unchanged, table)
+    if table.equal_tokens:
+        cells = [_with_equal_tokens(cell, values[cell.name], base_values) for cell in cells]
+        values = {cell.name: _values(path, cell, table) for cell in cells}
     base = next((name for name, known in values.items() if known == base_values), None)
     if base is None:
         if BASE in values:
@@ -234,6 +249,19 @@ def _values(path: Path, cell: StudyCell, table: StudyTable) -> dict[str, Any]:
             f"{suggestion(table.metric, known)}"
         )
     return flat(recipe_to_json(recipe))
+
+
+def tokens_of_update(values: Mapping[str, Any]) -> int:
+    """Return the tokens of an update, at most, from the values of a recipe by dotted key."""
+    return int(values["data.batch_tokens"]) * int(values["train.accumulate"])
+
+
+def _with_equal_tokens(cell: StudyCell, values: Mapping[str, Any], base: Mapping[str, Any]) -> StudyCell:
+    """Return the cell with as many updates as make the tokens of the base, and all else that is counted in updates."""
+    factor = tokens_of_update(base) / tokens_of_update(values)
+    counts = {key: values[key] for key in _COUNTED if values.get(key)}
+    scaled = () if factor == 1 else (f"{key}={max(1, round(count * factor))}" for key, count in counts.items())
+    return replace(cell, settings=(*cell.settings, *scaled))
 
 
 def _first_repeated(values: Sequence[Any]) -> Any:

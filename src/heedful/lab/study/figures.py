@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import mean
 from typing import Any, Final
 
-from heedful.lab.study.definition import BASE
+from heedful.lab.study.definition import BASE, tokens_of_update
 from heedful.lab.study.tables import score_label, spread_text, table, verdict
 from heedful.pages.charts.axes import Axis
 from heedful.pages.charts.bars import interval_chart
@@ -145,8 +145,9 @@ def _groups(results: Mapping[str, Any]) -> Iterator[Sequence[Mapping[str, Any]]]
 
 def _curves(results: Mapping[str, Any], part: str, name: str) -> Iterator[str]:
     """Yield the charts of one figure: means over seeds, with bands from the lowest to the highest."""
+    by_tokens = bool(results["study"].get("equal_tokens"))
     label, where = score_label(results, name), "validation" if part == "valid" else "training"
-    groups = [[_curve(cell, part, name) for cell in group] for group in _groups(results)]
+    groups = [[_curve(cell, part, name, by_tokens) for cell in group] for group in _groups(results)]
     values = [
         value
         for group in groups
@@ -163,13 +164,14 @@ def _curves(results: Mapping[str, Any], part: str, name: str) -> Iterator[str]:
         yield chart(
             line_chart(
                 [series for series, _ in group], title=f"{title}{_of(number, groups)}",
-                x_label="update", y_label=label, log_y=log, bands=[band for _, band in group if band is not None],
+                x_label="tokens of all batches, at most, in millions" if by_tokens else "update",
+                y_label=label, log_y=log, bands=[band for _, band in group if band is not None],
                 y_range=common_range(values, log) if values else None, width=_WIDTH, height=400,
             )
         )  # fmt: skip
 
 
-def _curve(cell: Mapping[str, Any], part: str, name: str) -> tuple[Series, Band | None]:
+def _curve(cell: Mapping[str, Any], part: str, name: str, by_tokens: bool) -> tuple[Series, Band | None]:
     runs = [
         {
             step: value
@@ -180,10 +182,12 @@ def _curve(cell: Mapping[str, Any], part: str, name: str) -> tuple[Series, Band 
     ]
     steps = sorted(set.intersection(*(set(run) for run in runs))) if runs else []
     values = [[run[step] for run in runs] for step in steps]
-    series = Series(cell["name"], steps, [mean(row) for row in values])
+    scale = tokens_of_update(cell["keys"]) / 1e6 if by_tokens else 1
+    at = [scale * step for step in steps]
+    series = Series(cell["name"], at, [mean(row) for row in values])
     if len(runs) < 2 or name == "learning_rate":
         return series, None
-    return series, Band(cell["name"], steps, [min(row) for row in values], [max(row) for row in values])
+    return series, Band(cell["name"], at, [min(row) for row in values], [max(row) for row in values])
 
 
 def _on_log_scale(name: str, values: Sequence[float], peaks: Sequence[float]) -> bool:

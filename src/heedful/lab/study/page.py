@@ -132,6 +132,11 @@ def _costs(results: Mapping[str, Any]) -> str:
         "Operations are those of all matrix products of the training. Times are those of runs side by side"
         f"{' on ' if parts else ''}{', '.join(parts)}: they depend on how many ran at once."
     )
+    if any(cell.get("timed") for cell in results["cells"]):
+        note += (
+            " An update was timed when nothing else ran: the median of several stretches of updates, with the shortest "
+            "and the longest."
+        )
     return _section("Costs", "" if results["metric"] is None else cost_table(results), note)
 
 

@@ -2,6 +2,7 @@
 
     FOLDER/study.json, study.csv, study.html    the results, written anew after each cell
     FOLDER/cells/NAME-SEED/                     what a cell's process is to do, its run, what it measured, and its log
+    FOLDER/timing.txt                           log of the process that timed an update of each cell
 
 A study that was killed goes on where it was when it is started again: cells that are ready are kept, and those that
 were training resume from their last checkpoints, bit-identical to an uninterrupted run.
@@ -17,7 +18,7 @@ import torch
 
 from heedful.base.cores import usable_cores
 from heedful.base.devices import choose_device
-from heedful.base.errors import UserError, by_caller
+from heedful.base.errors import UserError, by_caller, counted
 from heedful.base.files import read_bytes, read_json, write_bytes
 from heedful.doctor.estimates.memory import measure_memory
 from heedful.lab.study.cell import CellJob, begin_cell, found_in
@@ -25,6 +26,7 @@ from heedful.lab.study.definition import Study, StudyCell, first_difference
 from heedful.lab.study.page import study_page
 from heedful.lab.study.side_by_side import Task, run_side_by_side
 from heedful.lab.study.summary import results_json, summarise, to_csv
+from heedful.lab.study.timing import TIMED
 from heedful.tasks.loading import find_task
 
 RESULTS: Final = "study.json"
@@ -32,6 +34,7 @@ TABLE: Final = "study.csv"
 PAGE: Final = "study.html"
 CELLS: Final = "cells"
 LOG: Final = "log.txt"
+TIMING_LOG: Final = "timing.txt"
 GIB: Final = 1 << 30
 TEMPORARY: Final = 1.5  # a step's memory, temporary tensors included, as a multiple of what it keeps
 OF_PROCESS: Final = {"cuda": 1.5 * GIB, "cpu": 1.0 * GIB}  # what a process takes besides that
@@ -80,6 +83,32 @@ class StudyRun:
         launch(tasks, ready)
         return self.write()
 
+    def time(self, launch: Launch) -> dict[str, Any]:
+        """Time an update of every cell that is trained and not timed yet, one after the other; return the results."""
+        folders, log = self.untimed(), self.folder / TIMING_LOG
+        if folders:
+            self.say(f"timing an update of {counted(len(folders), 'cell')}, alone")
+            devices = ",".join(self.study.table.timed)
+            module = [sys.executable, "-m", "heedful.lab.study.timing"]
+            task = Task("timing", [*module, devices, *map(str, folders)], log)
+            launch([task], lambda task, failure: self.say(f"timing: {failure}") if failure else None)
+        return self.write()
+
+    def untimed(self) -> list[Path]:
+        """Return the folders of the cells, by their first seeds, of which an update is to be timed."""
+        first = self.study.seeds[0]
+        return [
+            self.cell_folder(cell, first)
+            for cell in self.study.cells
+            if self.study.table.timed and self.found(cell, first) and self.timed(cell) is None
+        ]
+
+    def timed(self, cell: StudyCell) -> dict[str, Any] | None:
+        """Return how long an update of a cell takes on each device; None before it is known."""
+        first = self.study.seeds[0]
+        known = found_in(self.cell_folder(cell, first), self.job(cell, first), TIMED)
+        return None if known is None else known["devices"]
+
     def waiting(self) -> list[tuple[StudyCell, int]]:
         """Return the cells and seeds that are not ready; refuse the folder of another study."""
         refuse_other_study(self.folder, self.study)
@@ -93,6 +122,8 @@ class StudyRun:
             for cell in self.study.cells
         }
         results = summarise(self.study, measured, self.failed, tested)
+        for described, cell in zip(results["cells"], self.study.cells, strict=True):
+            described.update({"timed": self.timed(cell)} if self.study.table.timed else {})
         write_bytes(self.folder / TABLE, to_csv(results).encode())
         write_bytes(self.folder / PAGE, study_page(results).encode())
         write_bytes(self.folder / RESULTS, results_json(results))

@@ -76,14 +76,16 @@ def to_csv(results: Mapping[str, Any]) -> str:
     scores = list(results["labels"])
     written = io.StringIO()
     table = csv.writer(written, lineterminator="\n")
-    table.writerow(["cell", "changes", "seed", *scores, *_COSTS, "failed"])
+    devices = results["study"].get("timed", ())
+    table.writerow(["cell", "changes", "seed", *scores, *_COSTS, *(f"update_ms_{name}" for name in devices), "failed"])
     for cell in results["cells"]:
         named = [cell["name"], "; ".join(cell["changes"])]
+        alone = [((cell.get("timed") or {}).get(name) or {}).get("ms") for name in devices]
         for one in cell["seeds"]:
             values = [one["scores"].get(name) for name in scores]
-            table.writerow([*named, one["seed"], *values, *(one["cost"][name] for name in _COSTS), ""])
+            table.writerow([*named, one["seed"], *values, *(one["cost"][name] for name in _COSTS), *alone, ""])
         for failure in cell["failed"]:
-            table.writerow([*named, failure["seed"], *[""] * (len(scores) + len(_COSTS)), failure["reason"]])
+            table.writerow([*named, failure["seed"], *[""] * (len(scores) + len(_COSTS)), *alone, failure["reason"]])
     return written.getvalue()
 
 
@@ -92,6 +94,7 @@ def without_times(results: Mapping[str, Any]) -> dict[str, Any]:
     cells = [
         {
             **cell,
+            **({"timed": None} if "timed" in cell else {}),
             "cost": {**cell["cost"], "seconds": None},
             "seeds": [{**one, "cost": {**one["cost"], "seconds": None}} for one in cell["seeds"]],
         }

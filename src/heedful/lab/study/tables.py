@@ -9,6 +9,7 @@ from heedful.pages.charts.drawing import escape
 
 _PREFIXES: Final = ((1e18, "E"), (1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _NONE: Final = "–"
+_DEVICES: Final = {"cuda": "GPU", "cpu": "CPU"}
 
 
 def score_table(results: Mapping[str, Any]) -> str:
@@ -30,14 +31,19 @@ def score_table(results: Mapping[str, Any]) -> str:
 
 
 def cost_table(results: Mapping[str, Any]) -> str:
-    """Return what each cell costs: parameters, operations and time of training."""
-    head = ["cell", "parameters", "without embeddings", "updates", "skipped", "operations", "time of training"]
+    """Return what each cell costs: parameters, operations and time of training, and of an update where it was timed."""
+    devices = [name for name in _DEVICES if any(name in (cell.get("timed") or {}) for cell in results["cells"])]
+    head = [
+        "cell", "parameters", "without embeddings", "updates", "skipped", "operations", "time of training",
+        *(f"one update alone, {_DEVICES[name]}" for name in devices),
+    ]  # fmt: skip
     rows = []
     for cell in results["cells"]:
         cost = cell["cost"]
         rows.append([
             f"<b>{escape(cell['name'])}</b>", short(cost["parameters"]), short(cost["without_embeddings"]),
             _whole(cost["steps"]), _whole(cost["skipped"]), short(cost["flop"], "FLOP"), _seconds(cost["seconds"]),
+            *(_alone((cell.get("timed") or {}).get(name)) for name in devices),
         ])  # fmt: skip
     return table(head, rows, "Costs")
 
@@ -136,6 +142,13 @@ def spread_text(spread: Mapping[str, Any] | None) -> str:
 
 def _whole(value: float | None) -> str:
     return _NONE if value is None else f"{value:,.0f}"
+
+
+def _alone(timed: Mapping[str, float] | None) -> str:
+    """Return the median time of an update, with the shortest and the longest of the stretches."""
+    if timed is None:
+        return _NONE
+    return f"{timed['ms']:.4g} ms <small>{timed['low']:.4g} to {timed['high']:.4g}</small>"
 
 
 def _seconds(value: float | None) -> str:

@@ -11,6 +11,7 @@ from heedful.base.errors import UserError
 from heedful.training.optimizers.moving_average import AVERAGE
 from heedful.training.optimizers.muon import MuonWithAdamW
 
+_MOMENTUM: Final = frozenset({"exp_avg", "momentum_buffer"})  # names by which PyTorch's optimizers know it
 _COUNTER: Final = "step"  # one float32; all other state has the parameter's shape and type
 
 
@@ -22,6 +23,14 @@ def optimizer_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> dict[
         for index, tensors in state.items()
         for part, tensor in tensors.items()
     }
+
+
+def forget_momentum(optimizer: torch.optim.Optimizer) -> None:
+    """Set the mean of gradients of every weight to 0, in place: recorded steps read it at its address."""
+    for tensors in optimizer.state_dict()["state"].values():
+        for part in _MOMENTUM & tensors.keys():
+            if tensors[part] is not None:
+                tensors[part].zero_()
 
 
 def check_optimizer_state(

@@ -17,7 +17,7 @@ from heedful.base.errors import HeedfulError, UserError
 from heedful.base.files import write_bytes
 from heedful.cli.main import run as run_command
 from heedful.lab.study import cell as cells
-from heedful.lab.study import running
+from heedful.lab.study import running, timing
 from heedful.lab.study.cell import measure
 from heedful.lab.study.definition import Study, StudyCell, read_study
 from heedful.lab.study.figures import curve_charts, length_chart
@@ -179,6 +179,55 @@ def test_what_is_ready_is_not_run_again(home: Path) -> None:
     assert again.waiting() == []
     moved = read_study(home / MINE, ["data.folder=elsewhere"])  # where the data lies is no part of a study
     assert StudyRun(moved, home / "whole").waiting() == []
+
+
+def test_an_update_of_every_cell_is_timed_alone_after_all_runs(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    (tmp_path / MINE).write_text('timed = ["cuda", "cpu"]\nequal_tokens = true\n' + STUDY)
+    copytree(home / "whole" / "cells", tmp_path / "out" / "cells")
+    for job in (tmp_path / "out" / "cells").glob("*/*.json"):  # the same recipe in another folder
+        job.write_text(job.read_text().replace(str(home), str(tmp_path)))
+    said: list[str] = []
+    run = StudyRun(read_study(tmp_path / MINE), tmp_path / "out", said.append)
+    assert run.waiting() == []
+    assert [folder.name for folder in run.untimed()] == ["base-1", "wide-1"]
+
+    def time_first(tasks: Sequence[Task], ready: Ready) -> None:
+        (task,) = tasks
+        devices, first, _ = task.command[-3:]
+        timing.time_cell(Path(first), ["cpu"] if devices == "cuda,cpu" else [], Console(quiet=True))
+        ready(task, "exit code 3: the GPU's memory is full")
+
+    found = run.time(time_first)
+    assert said == ["timing an update of 2 cells, alone", "timing: exit code 3: the GPU's memory is full"]
+    base, wide = found["cells"]
+    times = base["timed"]["cpu"]
+    assert 0 < times["low"] <= times["ms"] <= times["high"]
+    assert wide["timed"] is None
+    assert [folder.name for folder in run.untimed()] == ["wide-1"]
+    page = (tmp_path / "out" / PAGE).read_text()
+    assert "one update alone, CPU" in page
+    assert "alone, GPU" not in page
+    assert "An update was timed when nothing else ran" in page
+    assert ">tokens of all batches, at most, in millions</text>" in page
+    rows = list(csv.DictReader((tmp_path / "out" / TABLE).read_text().splitlines()))
+    assert [(row["update_ms_cuda"], bool(row["update_ms_cpu"])) for row in rows] == [("", True)] * 2 + [("", False)] * 2
+    assert without_times(found)["cells"][0]["timed"] is None
+
+
+def test_a_cell_that_cannot_be_timed_leaves_the_others(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(folder: Path, devices: list[str]) -> None:
+        timed.append((folder.name, *devices))
+        if folder.name == "a":
+            raise UserError("a.en: no such file.")
+
+    timed: list[tuple[str, ...]] = []
+    monkeypatch.setattr(timing, "time_cell", fail)
+    assert timing.main(["cuda,cpu", "a", "b"]) == 2
+    assert timed == [("a", "cuda", "cpu"), ("b", "cuda", "cpu")]
+    assert capsys.readouterr().err == "a.en: no such file.\n"
 
 
 def test_a_cell_that_fails_is_shown_and_stops_no_other(home: Path, tmp_path: Path) -> None:

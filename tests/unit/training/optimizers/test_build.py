@@ -13,7 +13,12 @@ from heedful.config.train.optimizers import Adagrad, Adam, AdamW, AnyOptimizer, 
 from heedful.nn.layers.embedding import Embedding
 from heedful.training.objectives import Sums
 from heedful.training.optimizers.build import build_optimizer
-from heedful.training.optimizers.state import check_optimizer_state, load_optimizer_state, optimizer_state
+from heedful.training.optimizers.state import (
+    check_optimizer_state,
+    forget_momentum,
+    load_optimizer_state,
+    optimizer_state,
+)
 from heedful.training.updates import EagerUpdates
 
 RATE = 0.01
@@ -56,6 +61,40 @@ def test_adam_is_the_equation_of_the_paper() -> None:
         weight.grad = torch.sin(weight.detach() * t)
         optimizer.step()
     assert torch.allclose(weight, theta, rtol=1e-12, atol=1e-12)
+
+
+def test_adam_that_waits_without_momentum_is_adam_2k() -> None:
+    """Liu et al. 2020, 3.1: the mean of squares settles for three updates; weights and momentum stay fixed."""
+    module, weight = holder(7)
+    optimizer = build_optimizer(Adam(beta2=0.999), module)
+    theta, m, v = weight.detach().clone(), torch.zeros(7, dtype=torch.float64), torch.zeros(7, dtype=torch.float64)
+    for t in range(1, 8):
+        gradient = torch.sin(theta * t)
+        v = 0.999 * v + 0.001 * gradient**2
+        if t > 3:
+            m = 0.9 * m + 0.1 * gradient
+            theta = theta - RATE * (m / (1 - 0.9**t)) / ((v / (1 - 0.999**t)).sqrt() + 1e-9)
+        if t == 4:
+            forget_momentum(optimizer)
+        optimizer.param_groups[0]["lr"] = RATE if t > 3 else 0.0
+        weight.grad = torch.sin(weight.detach() * t)
+        optimizer.step()
+        assert torch.allclose(weight, theta, rtol=1e-10, atol=1e-12), t
+
+
+@pytest.mark.parametrize("config", KINDS, ids=lambda config: str(config.kind))
+def test_momentum_is_forgotten_whatever_the_optimizer(config: AnyOptimizer) -> None:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4))
+    optimizer = build_optimizer(config, model)
+    for p in model.parameters():
+        p.grad = torch.randn_like(p)
+    optimizer.step()
+    forget_momentum(optimizer)
+    state = optimizer_state(model, optimizer)
+    for name, tensor in state.items():
+        forgotten = name.endswith((".exp_avg", ".momentum_buffer"))
+        assert bool((tensor == 0).all()) == forgotten or name.endswith(".step"), name
 
 
 def test_adamw_decays_matrices_but_neither_biases_nor_norms() -> None:
