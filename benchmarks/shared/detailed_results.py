@@ -43,7 +43,7 @@ def save(name: str, found: Detailed, folder: Path, seeds: Sequence[int] = ()) ->
 
 
 _FOLDERS: Final = ("--data", "--files", "--wikitext", "--model", "--texts")  # options whose values are local paths
-_PLACES: Final = ("--runs", "--results")  # which say nothing of the work
+_PLACES: Final = ("--runs", "--results", "--models")  # which say nothing of the work
 
 
 def command_line() -> str:

@@ -11,8 +11,10 @@ from tests.text_models import classifier_recipe, fresh_classifier, written
 from heedful.cli.main import run
 from heedful.tasks.classify.model import load_classifier
 from heedful.tasks.shared.embeddings import Vectors
+from heedful.tasks.translate.model import Translator
 
 Capture = pytest.CaptureFixture[str]
+CAPTIONER = Path(__file__).parents[2] / "golden" / "bundles" / "captions-recurrent"
 TEXTS = ["The film was great .", "", "The plot was dull . The cast was awful ."]
 
 
@@ -65,11 +67,32 @@ def refused(capsys: Capture, *arguments: str | Path) -> str:
     return capsys.readouterr().err.removeprefix("heedful: error: ").rstrip("\n")
 
 
-def test_mistakes(films: Path, reversing_folder: Path, tmp_path: Path, capsys: Capture) -> None:
+def test_a_translator_writes_vectors_of_sources_and_of_the_rows_of_a_file(
+    reversing: Translator, reversing_folder: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    texts = ["ant bee", "", "hen"]
+    (tmp_path / "in.tsv").write_text("".join(f"{text}\tx\n" for text in texts))
+    (tmp_path / "in.txt").write_text("\n".join(texts) + "\n")
+    expected = reversing.embed(texts)
+    assert run(["embed", str(reversing_folder), str(tmp_path / "in.txt"), "--device", "cpu"]) == 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [one["text"] for one in lines] == texts
+    np.testing.assert_allclose([one["vector"] for one in lines], expected, atol=1e-4)
+    out = tmp_path / "vectors.npy"
+    rows = ["--data", str(tmp_path / "in.tsv"), "--set", "data.source=1"]
+    assert run(["embed", str(reversing_folder), *rows, "--device", "cpu", "-o", str(out)]) == 0
+    np.testing.assert_allclose(np.load(out), expected, atol=1e-5)
+
+
+def test_mistakes(films: Path, tmp_path: Path, capsys: Capture) -> None:
     assert refused(capsys, "no-model", "-o", tmp_path / "x.csv") == (
         f"{tmp_path}/x.csv: vectors are written as .json, .jsonl, .npy, .npz, .safetensors, not as .csv."
     )
-    assert refused(capsys, reversing_folder, "ant bee") == (
-        f"{reversing_folder} is a model that translates: vectors of texts come from classifiers and language models."
+    assert refused(capsys, CAPTIONER, "scene.png") == (
+        f"{CAPTIONER} is a model that describes images: vectors of texts come from models of texts, and those of "
+        "images from their classifiers and regressors."
+    )
+    assert refused(capsys, films, "a text", "--to", "de") == (
+        f"--to is for translators, which {films} is not: leave it out."
     )
     assert refused(capsys, films, "a text", "--layer", "7").startswith("`layer` is 7, but the encoder has 1 layers")

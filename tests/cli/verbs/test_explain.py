@@ -123,8 +123,9 @@ def test_texts_are_mapped(tmp_path: Path, capsys: Capture) -> None:
     capsys.readouterr()
     assert explain(BUNDLES / "bert", "-t", "a", "-t", "b", "--map") == 2
     assert "A map needs at least 3" in capsys.readouterr().err
-    assert explain(BUNDLES / "parser", tmp_path / "texts.txt", "--map") == 2
-    assert "--map needs vectors of texts, which models of the task `parse` do not have" in capsys.readouterr().err
+    for name, more in (("parser", ()), ("recurrent-sutskever", ()), ("transformer-languages", ("--to", "de"))):
+        assert explain(BUNDLES / name, tmp_path / "texts.txt", "--map", "--json", *more) == 0
+        assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 def test_svg_is_an_image(reversing_folder: Path, capsys: Capture) -> None:

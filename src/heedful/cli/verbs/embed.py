@@ -8,9 +8,10 @@ from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli.answering import AnsweringTexts, refuse_failed
 from heedful.cli.answers import Answers
-from heedful.cli.options import json_option, option, with_option_groups
+from heedful.cli.options import ToOption, json_option, option, with_option_groups
 
 if TYPE_CHECKING:
+    from heedful.config.recipe import Recipe
     from heedful.tasks.shared.embeddings import Vectors as Vector
 
 _LINES: Final = ("", ".json", ".jsonl")  # suffixes of files that have one object per line
@@ -23,14 +24,17 @@ _ARRAYS: Final = (".npy", ".npz", ".safetensors")
 def command(
     asked: AnsweringTexts,
     pool: Annotated[
-        Literal["mean", "first", "max", "last"],
-        option("How the vectors of tokens become one: mean, maximum, that of <s>, or the last."),
-    ] = "mean",
+        Literal["mean", "first", "max", "last", "context"] | None,
+        option("How the vectors of tokens become one (default: mean; of translators without attention, the context)."),
+    ] = None,
     layer: Annotated[int, option("Layer, counted from 1; 0 is the embedding, -1 the last, of a Transformer.")] = -1,
     markers: Annotated[bool, option("Count <s> and </s> as tokens.", "--markers")] = False,
+    to: ToOption = None,
     as_json: Annotated[bool, json_option("one object per line, as without it, unless --data is a table")] = False,
 ) -> None:
-    """Write each text, or each image, as a vector: what a classifier, a regressor or a language model makes of it.
+    """Write each text, or each image, as a vector: what a model that reads it makes of it.
+
+    Of a translator it is the vector of a source sentence.
 
     Writes one JSON object per line, with `text` or `image`, and `vector`. A file of --output that ends in .npy, .npz or
     .safetensors holds an array of all vectors instead, texts x width, called `vectors` where it has a name.
@@ -44,18 +48,21 @@ def command(
         raise UserError(f"{output} holds an array, and --json writes one object per line: leave out one of them.")
     rules = asked.recipe.rules
     images = rules.inputs == ("image",)
-    if rules.searches or (rules.images and not images):
+    if "image" in rules.inputs and (rules.searches or not images):
         raise UserError(
-            f"{asked.model} is a model that {rules.does}: vectors of texts come from classifiers and language models."
+            f"{asked.model} is a model that {rules.does}: vectors of texts come from models of texts, and those of "
+            "images from their classifiers and regressors."
         )
-    if images and (pool != "mean" or layer != -1 or markers):
+    if images and (pool or layer != -1 or markers):
         raise UserError("--pool, --layer and --markers apply to the tokens of texts, not to images: leave them out.")
-    sources = asked.sources(False, roles=("image",) if images else ("text",))
+    if to is not None and rules.inputs != ("source",):
+        raise UserError(f"--to is for translators, which {asked.model} is not: leave it out.")
+    sources = asked.sources(False, roles=_roles(asked.recipe))
     with asked.loading() as place:
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
         loaded: Any = load(*place)
-    answers = answers_of(loaded, **({} if images else {"pool": pool, "layer": layer, "markers": markers}))
+    answers = answers_of(loaded, **({} if images else {"pool": pool, "layer": layer, "markers": markers, "to": to}))
     if output is None or suffix in lines:
         asked.write("embedding", sources, answers, as_json=as_json or asked.data is None)
         return
@@ -71,11 +78,9 @@ def command(
 
 def answers_of(model: Any, **options: Any) -> "Answers[Vector]":
     """Return how a model writes texts or images as vectors; `options` are those of `embed`."""
-    from heedful.data.text_form import TextForm
     from heedful.tasks.shared.streaming import answer_stream, empty_answer
 
     images = model.recipe.rules.images
-    form = TextForm.of(model.recipe.data)
 
     def stream(
         given: Iterable[Any],
@@ -84,9 +89,8 @@ def answers_of(model: Any, **options: Any) -> "Answers[Vector]":
         refused: Callable[[UserError], None] | None = None,
     ) -> "Iterator[Vector]":
         def embedded(part: Sequence[Any], first: int) -> "list[Vector]":
-            if not images:
-                form.check(part, name, first)
-            return list(model.embed(part, **options))
+            place = {} if images else {"name": name, "first": first}
+            return list(model.embed(part, **place, **options))
 
         tell = None if refused is None else empty_answer(refused, model.embed([]))
         return answer_stream(given, embedded, ready=ready, refused=tell, **({"chunk": _IMAGES} if images else {}))
@@ -94,20 +98,30 @@ def answers_of(model: Any, **options: Any) -> "Answers[Vector]":
     def fields(vector: "Vector") -> dict[str, Any]:
         return {"vector": [float(f"{number:.6g}") for number in vector.tolist()]}
 
+    roles = _roles(model.recipe)
     return Answers(
-        ("image",) if images else ("text",),
-        (lambda values, where: getattr(values["image"], "source", values["image"])) if images else _text,
+        roles,
+        (lambda values, where: getattr(values["image"], "source", values["image"])) if images else _text(*roles),
         stream,
         fields,
         ("vector",),
         lambda vector, given: " ".join(map(str, fields(vector)["vector"])),
         takes=("refused",) if images else ("ready", "name"),
+        called={"source": "text"},
     )
 
 
-def _text(values: Mapping[str, Any], where: str) -> str:
-    text = values["text"]
-    return text if isinstance(text, str) else " ".join(text)
+def _roles(recipe: "Recipe") -> tuple[str]:
+    """Return the role of what is written as a vector."""
+    return next((role,) for role in ("image", "source", "text") if role in recipe.rules.inputs)
+
+
+def _text(role: str) -> Callable[[Mapping[str, Any], str], str]:
+    def read(values: Mapping[str, Any], where: str) -> str:
+        text = values[role]
+        return text if isinstance(text, str) else " ".join(text)
+
+    return read
 
 
 def _array(array: Any, suffix: str) -> bytes:

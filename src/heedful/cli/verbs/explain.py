@@ -129,7 +129,9 @@ def command(
         loaded: Any = load(model, "cpu" if heads and not as_map else device, precision)
     name = Path(model).resolve().name
     if as_map:
-        _write_map(loaded, name, [line for line, _ in lines], as_json, as_svg, output)
+        with messages.busy("mapping"):
+            vectors = loaded.embed([line for line, _ in lines], to=to)
+        _write_map(vectors, name, [line for line, _ in lines], as_json, as_svg, output)
         return
     asked = {"question": question, "target": target, "to": to, "top": top, "gradients": gradients, "search": search}
 
@@ -173,15 +175,11 @@ def _head(given: str) -> Any:
     return kind, int(numbers[0]) - 1, int(numbers[1]) - 1
 
 
-def _write_map(loaded: Any, name: str, texts: list[str], as_json: bool, as_svg: bool, output: Path | None) -> None:
+def _write_map(vectors: Any, name: str, texts: list[str], as_json: bool, as_svg: bool, output: Path | None) -> None:
     """Write the map of texts: as a page, as an image, or as one JSON object per text."""
     from heedful.explain.pages.images import map_page, map_svg, map_vectors
 
-    if not hasattr(loaded, "embed"):
-        task = loaded.recipe.rules.name
-        raise UserError(f"--map needs vectors of texts, which models of the task `{task}` do not have: leave it out.")
-    with messages.busy("mapping"):
-        found = map_vectors(loaded.embed(texts))
+    found = map_vectors(vectors)
     if as_json:
         with line_writer(output) as write:
             for text, (x, y) in zip(texts, found.positions.tolist(), strict=True):

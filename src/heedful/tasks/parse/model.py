@@ -26,6 +26,7 @@ from heedful.tasks.parse.rules import PARSE, leaves_of
 from heedful.tasks.parse.tree_codec import TreeCodec
 from heedful.tasks.shared.sequences.model import SequenceModel
 from heedful.tasks.shared.sequences.search_options import SearchRequest, resolve
+from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.streaming import CHUNK, answer_texts
 
 
@@ -164,6 +165,10 @@ class Parser(SequenceModel):
             search=self._record(query, request.settings, best.tokens) if check_flag("search", search) else (),
         )
 
+    def encode_sources(self, texts: Sequence[str], to: Languages, name: str, first: int) -> list[list[int]]:
+        """Return the pieces of sentences as those of `SequenceModel`; their brackets are escaped."""
+        return super().encode_sources([escape_brackets(text) for text in texts], to, name, first)
+
     def _request(self, options: ParseOptions, nbest: int) -> SearchRequest:
         """Return the options completed from the recipe; only trees are searched for, unless it is unconstrained."""
         request = resolve(options, self.recipe.decode, nbest, table=ParseOptions)
@@ -181,7 +186,7 @@ class Parser(SequenceModel):
 
         Their limits leave room for the words, even if some have no pieces.
         """
-        sources = self.wording.encode([escape_brackets(text) for text in texts], None, False, name, first)
+        sources = self.encode_sources(texts, None, name, first)
         self._check_sources(sources, request.max_source, name, first)
         more, words = request.settings.max_extra, [len(text.split()) for text in texts]
         queries = text_queries(sources, more, None, first - 1)

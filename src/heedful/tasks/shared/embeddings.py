@@ -1,17 +1,17 @@
 """Texts as vectors: the output of a trained encoder for a text, or for each of its tokens.
 
-Any model that reads texts has such an encoder: masked language models and classifiers of all families. Of a language
-model it is the decoder, whose vector of a token knows the tokens before it alone.
+Any model that reads texts has such an encoder: masked language models, classifiers of all families and translators. Of
+a language model it is the decoder, whose vector of a token depends only on preceding tokens.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any, Final, Literal, NamedTuple, TypedDict, Unpack, get_args, overload
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict, Unpack, get_args, overload
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
 
 from heedful.base.arguments import check_flag, check_texts, check_whole
 from heedful.base.errors import UserError, suggestion
@@ -30,13 +30,14 @@ from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.networks import LanguageEncoder, LanguageModel, reader_of
 from heedful.models.protocols import Decoder
+from heedful.models.recurrent.encoder import summary
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.nn.layers.pooling import POOLS
 from heedful.tasks.shared.loaded_model import LoadedModel
 
-PoolName = Literal["mean", "first", "max", "last"]
+PoolName = Literal["mean", "first", "max", "last", "context"]
 Vectors = NDArray[np.float32]
 LAST: Final = -1
 
@@ -52,15 +53,18 @@ class EmbeddingOptions(TypedDict, total=False):
     """Options of `embed`."""
 
     pool: Annotated[
-        PoolName,
+        PoolName | None,
         Option(
-            'How vectors of tokens become one: their "mean", their "max", the "first", of `<s>`, or the "last".', "mean"
+            'How vectors of tokens become one: their "mean", their "max", the "first", of `<s>`, or the "last".\n'
+            '"context" is the one vector that the decoder of a translator without attention gets, and its default; '
+            'that of all other models is "mean".'
         ),
     ]
     layer: Annotated[int, Option("Layer of a Transformer: 0 is the embedding, 1 the first block, -1 the last.", LAST)]
     markers: Annotated[
         bool, Option('Whether `<s>` and `</s>` count as tokens, as they do for the pool "first".', False)
     ]
+    to: Annotated[str | None, Option("Target language, which a translator into several languages reads too.")]
 
 
 def states_of(encoder: nn.Module, text: Packed | Nested, layer: int = LAST) -> Packed:
@@ -94,20 +98,39 @@ class Embeds(LoadedModel[NetworkType]):
 
     @overload
     def embed(
-        self, texts: str | Iterable[str], of: Literal["text"] = "text", **options: Unpack[EmbeddingOptions]
+        self,
+        texts: str | Iterable[str],
+        of: Literal["text"] = "text",
+        *,
+        name: str = "texts",
+        first: int = 1,
+        **options: Unpack[EmbeddingOptions],
     ) -> Vectors: ...
     @overload
     def embed(
-        self, texts: str | Iterable[str], of: Literal["tokens"], **options: Unpack[EmbeddingOptions]
+        self,
+        texts: str | Iterable[str],
+        of: Literal["tokens"],
+        *,
+        name: str = "texts",
+        first: int = 1,
+        **options: Unpack[EmbeddingOptions],
     ) -> list[TokenVectors]: ...
     @show_options(EmbeddingOptions)
     def embed(
-        self, texts: str | Iterable[str], of: Literal["text", "tokens"] = "text", **options: Unpack[EmbeddingOptions]
+        self,
+        texts: str | Iterable[str],
+        of: Literal["text", "tokens"] = "text",
+        *,
+        name: str = "texts",
+        first: int = 1,
+        **options: Unpack[EmbeddingOptions],
     ) -> Vectors | list[TokenVectors]:
         """Return one vector per text (texts x width), or with `of="tokens"` the pieces of each text and their vectors.
 
         Texts are read as in training: one that is longer than `data.max_length` is cut; a blank one has no tokens, and
-        its vector is zero. With a hierarchical encoder, a text's vector is pooled from those of its sentences.
+        its vector is zero. With a hierarchical encoder, a text's vector is pooled from those of its sentences. `name`
+        is the texts' name in messages, and `first` the number of the first one.
         """
         if of not in ("text", "tokens"):
             raise UserError(f'`of` is "{of}", but must be "text" or "tokens".')
@@ -115,20 +138,34 @@ class Embeds(LoadedModel[NetworkType]):
         unknown = next((name for name in options if name not in declared), None)
         if unknown is not None:
             raise TypeError(f"`{unknown}` is not an option.{suggestion(unknown, declared)}")
-        work = _Embedding(self, **options)
-        checked = check_texts([texts] if isinstance(texts, str) else texts)
-        TextForm.of(self.recipe.data).check(checked)
-        return work.of_texts(checked) if of == "text" else work.of_tokens(checked)
+        work = self._vector_request(**options)
+        checked = check_texts([texts] if isinstance(texts, str) else texts, name)
+        TextForm.of(self.recipe.data).check(checked, name, first)
+        return work.of_texts(checked, name, first) if of == "text" else work.of_tokens(checked, name, first)
+
+    def _vector_request(self, to: str | None = None, **options: Any) -> "VectorRequest":
+        if to is not None:
+            raise UserError(f"`to` is `{to}`, but only translators have target languages: leave it out.")
+        return VectorRequest(self, **options)
 
 
-class _Embedding:
+class VectorRequest:
     """One request for vectors."""
 
+    vocabulary: ClassVar[str] = "text"  # name of the one that texts are read with
+    before = 1  # markers before a text: `<s>`
+
     def __init__(
-        self, model: LoadedModel[Any], pool: PoolName = "mean", layer: int = LAST, markers: bool = False
+        self, model: LoadedModel[Any], pool: PoolName | None = None, layer: int = LAST, markers: bool = False
     ) -> None:
+        pool = pool or self.usual_pool(model)
         if pool not in get_args(PoolName):
-            raise UserError(f'`pool` is "{pool}", but must be "mean", "first", "max" or "last".')
+            raise UserError(f'`pool` is "{pool}", but must be "mean", "first", "max", "last" or "context".')
+        if pool == "context" and self.usual_pool(model) != pool:
+            raise UserError(
+                '`pool` is "context", but only a translator or a parser without attention has one vector for a text: '
+                'use "mean", "max" or "last".'
+            )
         network = model.network
         causal = isinstance(network, LanguageModel) or isinstance(getattr(network, "encoder", None), LanguageEncoder)
         if pool == "first" and causal:  # the vector of a token knows the tokens before it alone
@@ -138,31 +175,42 @@ class _Embedding:
             )
         check_whole("layer", layer)
         check_flag("markers", markers)
-        self._model, self._encoder, self._tokenizer = model, _reader(model.network), model.vocabularies["text"]
+        self._model, self._encoder, self._tokenizer = model, _reader(model.network), model.vocabularies[self.vocabulary]
         self._pool, self._layer, self._markers = pool, layer, markers
         _check_layer(reader_of(model.network), layer)
+        if pool == "context" and layer != LAST:
+            raise UserError(f"`layer` is {layer}, but the context is made by the last one: leave it out.")
 
-    def of_texts(self, texts: Sequence[str]) -> Vectors:
+    def usual_pool(self, model: LoadedModel[Any]) -> PoolName:
+        """Return the pool of a call that names none."""
+        return "mean"
+
+    def of_texts(self, texts: Sequence[str], name: str, first: int) -> Vectors:
         """Return a vector for each text."""
-        width = _width(self._model)
-        vectors, pool = np.zeros((len(texts), width), np.float32), POOLS[self._pool](width)
+        vectors = np.zeros((len(texts), self._width()), np.float32)
         with self._using() as device:
-            for rows, text in self._batches(texts):
-                states = self._states(text.to(device))
-                values_NE, layout = states.values.float(), states.layout
-                if isinstance(text, Packed) and self._pool != "first":
-                    places, lengths = self._places(text.layout, len(rows), before=1)
-                    values_NE = values_NE[torch.from_numpy(places).to(device)]
-                    layout = layout_of(lengths, int(lengths.max())).to(device)
-                vectors[rows] = pool(values_NE, layout)[: len(rows)].cpu().numpy()
+            for rows, text in self._batches(texts, name, first):
+                vectors[rows] = self._pooled(text, self._states(text.to(device)), len(rows)).float().cpu().numpy()
         vectors[[not text.strip() for text in texts]] = 0  # markers alone do not count
         return vectors
 
-    def of_tokens(self, texts: Sequence[str]) -> list[TokenVectors]:
+    def _pooled(self, text: Packed | Nested, states: Packed, count: int) -> Tensor:
+        """Return one vector for each of the first `count` texts."""
+        if self._pool == "context":
+            return summary(states)[:count]
+        values_NE, layout = states.values.float(), states.layout
+        if isinstance(text, Packed) and self._pool != "first":
+            places, lengths = self._places(text.layout, count, self.before)
+            values_NE = values_NE[torch.from_numpy(places).to(values_NE.device)]
+            layout = layout_of(lengths, int(lengths.max())).to(values_NE.device)
+        pooled: Tensor = POOLS[self._pool](self._width())(values_NE, layout)
+        return pooled[:count]
+
+    def of_tokens(self, texts: Sequence[str], name: str, first: int) -> list[TokenVectors]:
         """Return the pieces of each text, and a vector for each."""
         found: dict[int, TokenVectors] = {}
         with self._using() as device:
-            for rows, text in self._batches(texts):
+            for rows, text in self._batches(texts, name, first):
                 if isinstance(text, Nested):
                     assert isinstance(self._encoder, HierarchicalEncoder)
                     words, encoder = text.words, self._encoder.words.encoder
@@ -171,13 +219,14 @@ class _Embedding:
                     lengths = np.diff(np.concatenate(([0], np.cumsum(of_sentences)))[ends])
                 else:
                     words, encoder = text, self._encoder
-                    places, lengths = self._places(words.layout, len(rows), before=1)
+                    places, lengths = self._places(words.layout, len(rows), self.before)
                 values = self._states(words.to(device), encoder).values.float().cpu().numpy()[places]
                 pieces = self._tokenizer.pieces(words.values.numpy()[places].tolist())
                 ends = np.cumsum(lengths)
                 for row, begin, end in zip(rows.tolist(), (ends - lengths).tolist(), ends.tolist(), strict=True):
                     found[row] = TokenVectors(pieces[begin:end], values[begin:end])
-        return [found[row] for row in range(len(texts))]
+        nothing = TokenVectors([], np.zeros((0, self._width()), np.float32))
+        return [found.get(row, nothing) for row in range(len(texts))]
 
     def _states(self, text: Packed | Nested, encoder: nn.Module | None = None) -> Packed:
         network = self._model.network
@@ -191,8 +240,11 @@ class _Embedding:
         with torch.inference_mode(), evaluation_mode(self._model.network):
             yield self._model.device
 
-    def _batches(self, texts: Sequence[str]) -> Iterator[tuple[Indices, Packed | Nested]]:
-        """Yield batches of texts of similar lengths with their indices; padding sequences may follow the texts."""
+    def _batches(self, texts: Sequence[str], name: str, first: int) -> Iterator[tuple[Indices, Packed | Nested]]:
+        """Yield batches of texts of similar lengths with their indices; padding sequences may follow the texts.
+
+        `name` is the texts' name in messages, `first` the number of the first one.
+        """
         data = self._model.recipe.data
         formed = [TextForm.of(data)(text) for text in texts]
         collator: AnyTextCollator = TextCollator(data.max_length, data.cut)
@@ -218,6 +270,15 @@ class _Embedding:
         kept = lengths.astype(np.int64) - (0 if self._markers else before + 1)
         return places_of(starts + (0 if self._markers else before), kept), kept
 
+    def _width(self) -> int:
+        """Return the width of vectors."""
+        network, model = self._model.network, self._model.recipe.model
+        if isinstance(network, LanguageModel):
+            return network.output.weight.shape[1]
+        table = text_encoder(model)
+        assert table is not None, f"{model.family} has no encoder of texts"
+        return table.memory_width
+
 
 def _reader(network: nn.Module) -> nn.Module:
     """Return the part of a network that reads texts."""
@@ -240,12 +301,3 @@ def _check_layer(encoder: nn.Module | None, layer: int) -> None:
             f"`layer` is {layer}, but the {part} has {blocks} layers: use 0, the embedding, to {blocks}, or "
             "-1 for the last."
         )
-
-
-def _width(model: LoadedModel[Any]) -> int:
-    """Return the width of vectors."""
-    if isinstance(model.network, LanguageModel):
-        return model.network.output.weight.shape[1]
-    table = text_encoder(model.recipe.model)
-    assert table is not None, f"{model.recipe.model.family} has no encoder of texts"
-    return table.memory_width

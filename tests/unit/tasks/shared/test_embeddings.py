@@ -264,7 +264,7 @@ def refusal(model: Embeds[Any], **options: object) -> str:
 def test_what_cannot_be_asked_is_refused() -> None:
     model = any_reader("masked")
     assert refusal(model, of="words") == '`of` is "words", but must be "text" or "tokens".'
-    assert refusal(model, pool="sum") == '`pool` is "sum", but must be "mean", "first", "max" or "last".'
+    assert refusal(model, pool="sum") == '`pool` is "sum", but must be "mean", "first", "max", "last" or "context".'
     for layer in (3, -4):
         assert refusal(model, layer=layer) == (
             f"`layer` is {layer}, but the encoder has 2 layers: use 0, the embedding, to 2, or -1 for the last."

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from os import PathLike
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from torch import nn
 
@@ -20,9 +20,11 @@ from heedful.models.bundle import Bundle, NetworkType
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
 from heedful.tasks.shared.sequences.search_options import SearchRequest
-from heedful.tasks.shared.sequences.text_codec import TextCodec
+from heedful.tasks.shared.sequences.source_vectors import SourceVectors
+from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
 
 
 class SearchingModel(LoadedModel[NetworkType]):
@@ -54,7 +56,7 @@ class SearchingModel(LoadedModel[NetworkType]):
             return explain_search(self._scorer, query, settings, self.vocabularies[self._vocabulary], found)
 
 
-class SequenceModel(SearchingModel[EncoderDecoder]):
+class SequenceModel(SearchingModel[EncoderDecoder], Embeds[EncoderDecoder]):
     """A model that maps one text to another, or an ensemble with the recipe and the tokenizers of the first model."""
 
     _network = EncoderDecoder
@@ -85,6 +87,18 @@ class SequenceModel(SearchingModel[EncoderDecoder]):
     @cached_property
     def _scorer(self) -> Scorer:
         return Ensemble(self.networks) if len(self.networks) > 1 else SingleModel(self.network)
+
+    def encode_sources(self, texts: Sequence[str], to: Languages, name: str, first: int) -> list[list[int]]:
+        """Return the pieces of sources that the model has positions for, without `</s>`; none for a blank text.
+
+        `name` is the texts' name in messages, `first` the number of their first line.
+        """
+        sources = self.wording.encode(texts, to, False, name, first)
+        self._check_positions(sources, name, first)
+        return sources
+
+    def _vector_request(self, to: str | None = None, **options: Any) -> SourceVectors:
+        return SourceVectors(self, to, **options)
 
     def _check_sources(self, sources: Sequence[Sequence[int]], most: int, name: str, first: int = 1) -> None:
         """Refuse a source that the model has too few positions for, or that has more than `most` tokens."""
