@@ -164,6 +164,12 @@ def check_remedies(recipe: Tables, rules: TaskRules) -> None:
         )
     if train.initialization is not None and train.start_from:
         raise ValueError("`train.initialization` draws weights that `train.start_from` replaces: leave one of them out")
+    other = "start_from" if train.start_from else "initialization" if train.initialization else None
+    if train.distill is not None and train.distill.start and other is not None:
+        raise ValueError(
+            f"`train.distill.start` takes the weights of the teacher, but `train.{other}` gives others: leave one of "
+            "them out"
+        )
     if train.bpe_dropout:
         _check_bpe_dropout(recipe, rules)
 

@@ -1,5 +1,6 @@
 """Heads of an encoder: the class of a text, a masked token, whether one text follows another."""
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -36,6 +37,21 @@ class Hidden(nn.Module):
         """Apply to each vector."""
         y_BG: Tensor = self.linear(self.drop(x_BE)).relu()
         return y_BG
+
+
+class OneScore(Linear):
+    """scores = (-z/2, z/2), z = w . x + b: the probability of the second of two classes is sigmoid(z)
+
+    The score is shared evenly, so that each class has gradients to explain it by.
+    """
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, 1)
+
+    def forward(self, input: Float[Tensor, "*any E"]) -> Float[Tensor, "*any 2"]:
+        """Score both classes of each vector."""
+        half = super().forward(input) / 2
+        return torch.cat([-half, half], dim=-1)
 
 
 class MaskedHead(nn.Module):

@@ -21,6 +21,7 @@ from heedful.models.bundle import Bundle, read_bundle, read_description
 from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import reader_of
 from heedful.models.weights import set_weights, shapes_of
+from heedful.training.remedies import Teacher
 
 # Keys that weights depend on but that their shapes do not show: with another value the weights are meaningless.
 SHAPELESS: Final = (
@@ -59,6 +60,38 @@ def read_start(recipe: Recipe) -> StartModel:
         raise _other_function(path + key, now, was, folder)
     _refuse_other_shapes(checked, bundle, folder)
     return StartModel(checked, bundle.vocabularies, bundle, tuple(_differences(recipe, bundle.recipe)))
+
+
+def start_as_student(model: nn.Module, recipe: Recipe, teacher: Teacher) -> None:
+    """Copy a teacher's weights into its student; refuse one that differs in more than its number of layers.
+
+    Of L layers, the student's S take those at evenly spaced places, the first and the last included: of 12, six take
+    0, 2, 4, 7, 9 and 11, as in the released DistilBERT      Sanh et al. 2019, 3
+    """
+    if other := other_function(recipe, teacher.recipe):
+        key, now, was = other
+        raise _other_function(key, now, was, teacher.folder)
+    given, wanted = dict(teacher.network.named_parameters()), dict(model.named_parameters())
+    taken = {name: _layer_of_teacher(name, wanted, given) for name in wanted}
+    shapes = shapes_of(given)
+    different = next((name for name, theirs in taken.items() if shapes.get(theirs) != wanted[name].shape), None)
+    if different is not None:
+        raise UserError(
+            f"`train.distill.start` needs a teacher that has the student's shapes and only more layers, but "
+            f"`{different}` is {tuple(wanted[different].shape)} and {shapes.get(taken[different], 'missing')} in "
+            f"{teacher.folder}: leave it out, or keys of [model] as they were there."
+        )
+    set_weights(model, {name: given[theirs] for name, theirs in taken.items()})
+
+
+def _layer_of_teacher(name: str, ours: Iterable[str], theirs: Iterable[str]) -> str:
+    """Return the teacher's name of a weight: that of the layer that its own layer begins with, or the same name."""
+    found = re.match(r"(.*\bblocks\.)(\d+)(\..*)", name)
+    if found is None:
+        return name
+    stack, layer, rest = found.groups()
+    own, given = (sum(other.startswith(stack) and other.endswith(rest) for other in names) for names in (ours, theirs))
+    return f"{stack}{round(int(layer) * (given - 1) / max(1, own - 1))}{rest}"
 
 
 def with_start(recipe: Recipe) -> Recipe:

@@ -24,7 +24,7 @@ from heedful.models.from_recipe.initialization import initialize
 from heedful.models.networks import Network
 from heedful.models.own_parts import OwnParts, build_own_or_usual, hand_over, handed_over
 from heedful.runs.callbacks import Callback, Callbacks
-from heedful.runs.fine_tuning import read_start
+from heedful.runs.fine_tuning import read_start, start_as_student
 from heedful.runs.job import Job
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import RunObserver
@@ -138,12 +138,15 @@ def prepare_job(
     optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)
     teacher = read_teacher(recipe, prepared.vocabularies, device)
     if teacher is not None:
-        progress.say(f"Learning from {teacher.folder} too: its probabilities and its vocabulary")
+        weights = ", its weights" if teacher.gives_start else ""
+        progress.say(f"Learning from {teacher.folder} too: its probabilities{weights} and its vocabulary")
     network = None if teacher is None else teacher.network
     objective = with_remedies(task.objective(recipe, prepared), recipe.train, network)
     feed = redraw_rows(task.feed(recipe, prepared), recipe, prepared.vocabularies)
     if start is not None:
         start.into(model)
+    elif resumed is None and teacher is not None and teacher.gives_start:
+        start_as_student(model, recipe, teacher)
     elif resumed is None:
         task.set_weights(model, recipe, prepared)
     return Job(recipe, task, prepared, device, model, optimizer, objective, feed, teacher=teacher)

@@ -71,6 +71,7 @@ class Teacher:
     recipe: Recipe
     network: nn.Module
     fingerprint: str  # of its weights
+    gives_start: bool = False  # whether the other model begins with its weights
 
 
 def as_student(recipe: Recipe) -> tuple[Recipe, Vocabularies | None]:
@@ -114,7 +115,7 @@ def read_teacher(recipe: Recipe, vocabularies: Vocabularies, device: torch.devic
             "classes."
         )
     fingerprint = hashlib.sha256(read_bytes(folder / WEIGHTS)).hexdigest()
-    return Teacher(folder, bundle.recipe, bundle.model.to(device), fingerprint)
+    return Teacher(folder, bundle.recipe, bundle.model.to(device), fingerprint, recipe.train.distill.start)
 
 
 def _folder(settings: Distillation) -> Path:

@@ -33,7 +33,7 @@ TINY: dict[str, Any] = {
     "alpha": 1.3, "features": 7, "area": 2, "max_places": 9, "max_distance": 2,
 }  # fmt: skip
 LENGTHS, MEMORY_LENGTHS = [3, 1, 2], [2, 3, 1]
-POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative")
+POSITIONS = ("sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative", "none")
 CHOICES = ("soft", "hard", "gumbel")
 
 

@@ -136,3 +136,16 @@ def test_steps_and_slots_equal_whole_sentences_whatever_the_widths(options: dict
             found = decoder.step_slots(target.values.view(2, 4)[:, place], slots)
             close(found, expected[:, place], 1e-5)  # slots compute in float32
             slots.positions_S.add_(1)
+
+
+def test_queries_keys_and_values_may_be_without_the_biases_that_the_output_has() -> None:
+    x, memory = torch.randn(4, WIDTH), torch.randn(5, 7)
+    one, other = Layout.of([4]), Layout.of([5])
+    own = [shaken(SelfAttention(WIDTH, 2, projection_bias=bias)).eval() for bias in (None, False)]
+    cross = [shaken(CrossAttention(WIDTH, 2, memory_width=7, projection_bias=bias)).eval() for bias in (None, False)]
+    for biased, bare in (own, cross):
+        assert [name for name, _ in bare.named_parameters() if name.endswith("bias")] == ["output.bias"]
+        given = bare.state_dict()
+        biased.load_state_dict({name: torch.zeros_like(weight) for name, weight in biased.state_dict().items()} | given)
+    close(own[0](x, one), own[1](x, one))
+    close(cross[0](x, one, memory, other), cross[1](x, one, memory, other))

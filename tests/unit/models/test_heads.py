@@ -14,7 +14,7 @@ from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerMode
 from heedful.config.model.pooled import ClassifierModel
 from heedful.data.batches.tagged import TaggedBatch
 from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model, build_reader, build_tagger
-from heedful.models.heads import Hidden, MaskedHead, Pooler
+from heedful.models.heads import Hidden, MaskedHead, OneScore, Pooler
 from heedful.models.networks import Classifier, MaskedModel, SpanReader, WordClassifier
 from heedful.nn.layers.linear import LayerNorm
 
@@ -94,6 +94,25 @@ def test_a_hidden_layer_has_dropout_before_and_after_it() -> None:
     model.drop.share = 0.0
     hidden = model.hidden.linear.bias.relu()
     torch.testing.assert_close(model.scores(encoded), model.output(hidden).expand(2, 3))
+
+
+def test_one_score_of_two_classes_is_the_logit_of_the_second() -> None:
+    table = ClassifierModel.model_validate({"family": "classifier", "pool": "mean", "one_score": True, **HEAD})
+    model = build_classifier(table, WORDS, 2).eval()
+    randomised(model)
+    assert isinstance(model.output, OneScore)
+    text, x = Packed.of(TEXTS), torch.randn(3, 5)
+    logits = [score for (score,) in dense(x, model.output)]
+    expected = [[1 / (1 + math.exp(score)), 1 / (1 + math.exp(-score))] for score in logits]
+    np.testing.assert_allclose(model.output(x).softmax(1).detach().numpy(), expected, rtol=1e-4)
+    assert model(text).shape == (3, 2)
+    for label in range(2):  # an explanation by gradients needs them for both classes
+        assert model.output(x.requires_grad_())[:, label].sum().backward() is None
+        assert x.grad is not None
+        assert x.grad.abs().sum() > 0
+        x.grad = None
+    with refuses("`model.one_score` decides between two classes, but the training data has 3: leave it out."):
+        build_classifier(table, WORDS, 3)
 
 
 def test_a_masked_head_is_norm_of_gelu_of_a_linear_map_against_the_embedding() -> None:

@@ -43,6 +43,8 @@ class ImageTransformerTable(TransformerBlocks):
     """What makes a vector of a patch: a linear map of its pixels, or small convolutions (Xiao et al. 2021)."""
     class_token: bool = True
     """Whether a learned token comes before the patches, whose last state represents the image."""
+    class_position: bool = False
+    """Whether a learned position is added to the class token too; what the model can learn does not change."""
     positions: Literal["learned", "sinusoidal"] = "learned"
     """How rows and columns of patches are represented: learned for each, or by sinusoids, half the width for each."""
     grid: Annotated[int, Field(ge=1, le=1_000)] = 14
@@ -56,6 +58,8 @@ class ImageTransformerTable(TransformerBlocks):
             )
         if self.width % 4 and self.positions == "sinusoidal":
             raise ValueError(f"`width` must be a multiple of 4 for sinusoidal positions, but is {self.width}")
+        if self.class_position and not self.class_token:
+            raise ValueError("`class_position` is that of the class token, but there is none: leave it out")
         if self.stem == "convolutions" and (self.patch < 2 or self.patch & (self.patch - 1)):
             raise ValueError(f'`patch` must be a power of two with `stem = "convolutions"`, but is {self.patch}')
         return self

@@ -138,6 +138,17 @@ class ClassifierModel(TextModel):
     family: Literal["classifier"]
     labels: Literal["one", "several"] = "one"
     """Whether a text has exactly one label, or any number of them."""
+    one_score: bool = False
+    """Whether two classes share one score, whose sigmoid is the probability of the second; by default each has its own.
+
+    It is the head of a binary classifier; what the model can learn does not change.
+    """
+
+    @model_validator(mode="after")
+    def _one_score_is_of_two_classes(self) -> Self:
+        if self.one_score and self.labels == "several":
+            raise ValueError('`one_score` decides between two classes, but `labels = "several"`: leave one of them out')
+        return self
 
 
 class ImageClassifierModel(ImageModel):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
-PositionsName = Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative"]
+PositionsName = Literal["sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", "relative", "none"]
 
 
 @dataclass(frozen=True)
@@ -30,4 +30,5 @@ POSITIONS: Final[Mapping[PositionsName, PositionsKind]] = {
     "rope": PositionsKind(even_heads=True),
     "alibi": PositionsKind(adds_to_scores=True, reads_longer=True),
     "relative": PositionsKind(adds_to_scores=True, distance_vectors=True),
+    "none": PositionsKind(),  # the order of tokens is not seen, except by a decoder, whose tokens see those before them
 }

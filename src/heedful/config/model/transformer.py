@@ -71,6 +71,8 @@ class TransformerBlocks(Part, Attending):
     """Whether a layer norm follows the last block; by default with pre-norm only."""
     bias: bool = True
     """Whether linear maps and layer norms of the blocks have biases; gated networks and RMS norms never have them."""
+    projection_bias: bool | None = Field(default=None, examples=[False])
+    """Whether the maps to queries, keys and values have biases; by default as `bias` says."""
     alignment: AlignmentName = "scaled_dot"
     """Score of a query and a key, in all heads."""
     backend: Literal["auto", "fused", "explicit"] = "auto"
@@ -170,8 +172,8 @@ class TransformerStack(TransformerBlocks):
     positions: PositionsName = "sinusoidal"
     """How positions are represented.
 
-    The first three are added to embeddings, the others are part of self-attention: Su et al. 2021, Press et al. 2022,
-    Shaw et al. 2018.
+    The first three are added to embeddings, the next three are part of self-attention: Su et al. 2021, Press et al.
+    2022, Shaw et al. 2018. With "none" an encoder does not see the order of tokens.
     """
     max_positions: Positions = 1024
     """Number of learned positions; the other kinds have no limit."""

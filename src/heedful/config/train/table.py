@@ -108,6 +108,11 @@ class Distillation(Section):
     """Weight of the teacher's probabilities in the loss; the data has the rest."""
     temperature: Annotated[float, Field(gt=0, le=1000)] = 1.0
     """What the scores of both models are divided by; above 1, unlikely tokens count more."""
+    start: bool = False
+    """Whether the model begins with the teacher's weights; of more layers, evenly spaced ones, the ends included.
+
+    So DistilBERT begins (Sanh et al. 2019). Both must be of one shape, except for their number of layers.
+    """
 
 
 class Instruments(Section):

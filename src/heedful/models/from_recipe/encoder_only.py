@@ -6,6 +6,7 @@ from typing import Any, Final, TypeVar, assert_never
 import torch
 from torch import nn
 
+from heedful.base.errors import UserError
 from heedful.base.label_schemes import allowed_transitions, scheme_of
 from heedful.config.model.attention import AnyPool
 from heedful.config.model.encoder_only import BertModel, ReaderModel, TaggerModel
@@ -26,7 +27,7 @@ from heedful.models.from_recipe.initialization import scale_initial_weights
 from heedful.models.from_recipe.language import init_language, language_decoder
 from heedful.models.from_recipe.recurrent import encoder_stack, letters_stack, lone_encoder
 from heedful.models.from_recipe.transformer import build_norm, transformer_encoder
-from heedful.models.heads import Hidden, MaskedHead, Pooler
+from heedful.models.heads import Hidden, MaskedHead, OneScore, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, LetteredEncoder, Pooled, VectorEncoder
 from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, SpanReader, WordClassifier
 from heedful.nn.attention.aligned_pooling import AlignedPool
@@ -93,6 +94,12 @@ def build_head(
     """Make the linear map from vectors of this width to scores, and the hidden layer before it, if there is one."""
     inner = config.head_hidden
     hidden = None if inner is None else Hidden(width, inner, config.dropout)
+    if isinstance(config, ClassifierModel) and config.one_score:
+        if scores > 2:
+            raise UserError(
+                f"`model.one_score` decides between two classes, but the training data has {scores}: leave it out."
+            )
+        return OneScore(inner or width), hidden
     return Linear(inner or width, scores), hidden
 
 

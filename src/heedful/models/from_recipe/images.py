@@ -99,8 +99,11 @@ def image_encoder(config: AnyImageEncoder) -> ImageEncoder:
     match config:
         case ImageTransformerTable():
             dropout = config.dropout if config.dropout_embedding is None else config.dropout_embedding
-            token = nn.Parameter(torch.zeros(1, config.width)) if config.class_token else None
-            embedding = ImageEmbedding(_stem(config), _positions(config), token, dropout)
+            token, position = (
+                nn.Parameter(torch.zeros(1, config.width)) if wanted else None
+                for wanted in (config.class_token, config.class_position)
+            )
+            embedding = ImageEmbedding(_stem(config), _positions(config), token, dropout, position)
             return ImageEncoder(embedding, encoder_blocks(config), final_norm(config))
         case ImageConvolutionsTable():
             widths = [max(1, config.width >> stage) for stage in reversed(range(config.stages))]

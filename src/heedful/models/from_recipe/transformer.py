@@ -196,6 +196,7 @@ def _projections(config: TransformerBlocks) -> Projections:
         "key_width": config.key_width,
         "value_width": config.value_width,
         "bias": config.bias,
+        "projection_bias": config.projection_bias,
     }
 
 

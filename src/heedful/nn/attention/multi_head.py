@@ -32,12 +32,19 @@ class Projections(TypedDict, total=False):
     key_width: int | None  # of a head's queries and keys; by default an even share of the width
     value_width: int | None  # of a head's values
     bias: bool
+    projection_bias: bool | None  # of queries, keys and values; by default `bias`
 
 
-def _heads(width: int, heads: int, options: Projections) -> Heads:
+def heads_of(width: int, heads: int, options: Projections) -> Heads:
     """Return the heads of these options."""
     widths = options.get("key_width"), options.get("value_width")
     return Heads.of(width, heads, options.get("key_value_heads"), *widths)
+
+
+def biases_of(options: Projections) -> tuple[bool, bool]:
+    """Return whether the maps to queries, keys and values have biases, and whether the output's map has one."""
+    bias, projected = options.get("bias", True), options.get("projection_bias")
+    return bias if projected is None else projected, bias
 
 
 class SelfAttention(nn.Module):
@@ -60,11 +67,11 @@ class SelfAttention(nn.Module):
         self.heads, self.causal, self.dropout, self.backend = heads, causal, dropout, backend
         self.positions = positions or PositionScheme()
         self.radius = backend.radius if isinstance(backend, Restricted) else None
-        self.shape = _heads(width, heads, projections)
+        self.shape = heads_of(width, heads, projections)
         self.split = self.shape.split()
         self.rows = self.shape.rows  # of the matrix that projects all three
-        bias = projections.get("bias", True)
-        self.project = Linear(width, sum(self.rows), bias)
+        projected, bias = biases_of(projections)
+        self.project = Linear(width, sum(self.rows), projected)
         self.output = Linear(self.shape.outputs, width, bias)
 
     @property
@@ -168,12 +175,12 @@ class CrossAttention(nn.Module):
     ) -> None:
         super().__init__()
         self.heads, self.dropout, self.backend = heads, dropout, backend
-        self.shape = _heads(width, heads, projections)
+        self.shape = heads_of(width, heads, projections)
         self.split = self.shape.split()
         self.rows = self.shape.rows[1:]  # of the matrix that projects keys and values
-        bias = projections.get("bias", True)
-        self.project_query = Linear(width, self.shape.rows[0], bias)
-        self.project_memory = Linear(memory_width or width, sum(self.rows), bias)
+        projected, bias = biases_of(projections)
+        self.project_query = Linear(width, self.shape.rows[0], projected)
+        self.project_memory = Linear(memory_width or width, sum(self.rows), projected)
         self.output = Linear(self.shape.outputs, width, bias)
 
     @property

@@ -210,6 +210,7 @@ SCHEMES: Final[Mapping[str, Callable[[Sizes], PositionScheme]]] = {
     "rope": lambda sizes: Rotary(sizes.head_widths[0], sizes.rope_base),
     "alibi": lambda sizes: LinearBias(sizes.heads),
     "relative": lambda sizes: RelativeVectors(sizes.head_widths[0], sizes.max_distance, sizes.head_widths[1]),
+    "none": lambda sizes: PositionScheme(),
 }
 """Position schemes by name; positions that are added to embeddings are in `nn/layers/positions.py`."""
 

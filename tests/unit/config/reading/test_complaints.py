@@ -77,8 +77,8 @@ from heedful.config.train.table import Average
         ),
         (
             "[model]\npositions = 'rotary'",
-            '`model.positions` is "rotary", but must be "sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi" '
-            'or "relative".',
+            '`model.positions` is "rotary", but must be "sinusoidal", "sinusoidal_halves", "learned", "rope", "alibi", '
+            '"relative" or "none".',
         ),
         ("[model]\nmax_distance = 0", "`model.max_distance` is 0, but must be a whole number of at least 1."),
         ("[tokenizer]\nsize = 5", "`tokenizer.size` is 5, but must be a whole number of at least 260."),

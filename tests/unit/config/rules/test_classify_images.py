@@ -45,6 +45,10 @@ def test_one_side_is_enough_for_square_images() -> None:
             '`pool` is "first", the state of the class token, but there is none: leave it out, or use "mean" or "max".',
         ),
         (
+            {"encoder": {"class_token": False, "class_position": True}},
+            "`class_position` is that of the class token, but there is none: leave it out.",
+        ),
+        (
             {"encoder": {"stem": "convolutions", "patch": 12}},
             '`patch` must be a power of two with `stem = "convolutions"`, but is 12.',
         ),

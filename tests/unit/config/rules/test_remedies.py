@@ -90,6 +90,17 @@ def test_a_teacher_is_compared_by_single_predictions_from_the_same_tokens() -> N
     )
 
 
+def test_weights_of_a_teacher_are_not_mixed_with_others() -> None:
+    recipe = load("transformer", PAIR, rest='[train]\ndistill = { teacher = "runs/big", start = true }')
+    for other, value in (("start_from", "runs/a"), ("initialization", "he")):
+        mixed = recipe.model_copy(update={"train": recipe.train.model_copy(update={other: value})})
+        said = (
+            f"`train.distill.start` takes the weights of the teacher, but `train.{other}` gives others: leave one of "
+        )
+        with refuses(f"{said}them out", ValueError):
+            check_remedies(mixed, mixed.rules)
+
+
 def test_r_drop_compares_neither_label_sequences_nor_carried_states_nor_sampled_tokens() -> None:
     assert complaint("tagger", LABELLED, model="crf = true", rest=R_DROP) == like(
         "`train.r_drop` compares the labels of ..."

@@ -139,3 +139,10 @@ def test_whole_words_are_masked_where_pieces_show_where_they_begin(kind: str) ->
         "`train.masking.whole_words` needs pieces that show where a word starts, which those of "
         f'`tokenizer.kind = "{kind}"` do not: leave it out, or use "byte_bpe", "wordpiece" or "unigram".'
     )
+
+
+def test_one_score_is_for_one_of_two_classes() -> None:
+    assert load("classifier", LABELLED, model="one_score = true").model_dump()["model"]["one_score"]
+    assert complaint("classifier", LABELLED, model='one_score = true\nlabels = "several"') == (
+        'in `model`, `one_score` decides between two classes, but `labels = "several"`: leave one of them out.'
+    )

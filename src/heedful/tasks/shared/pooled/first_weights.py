@@ -12,6 +12,7 @@ from heedful.data.batches.texts import TextBatch
 from heedful.data.epochs.loader import Collator
 from heedful.data.epochs.plan import Indices, spread
 from heedful.data.token_store import TokenStore
+from heedful.models.heads import OneScore
 from heedful.models.networks import PooledNetwork
 from heedful.nn.layers.ngrams import NgramBag
 from heedful.nn.layers.pooling import MeanPool
@@ -39,6 +40,7 @@ def set_first_weights(
     _set_rarity(bag, batches)
     width, classes = network.output.in_features, network.output.out_features
     linear = isinstance(network.pooled.pool, MeanPool) and isinstance(network.hidden, nn.Identity)
+    linear = linear and not isinstance(network.output, OneScore)  # the solution has a score for each class
     if linear and classes <= width and len(bag.embedding.weight[0]) == width:
         _set_solution(network, bag, batches, kind, aims(rows))
 
