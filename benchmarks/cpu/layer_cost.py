@@ -8,9 +8,10 @@ Vaswani et al. 2017, table 1, as a measurement. For sequences of n vectors of wi
     self-attention    O(n^2 d) operations, O(1) of them in sequence
     recurrent         O(n d^2) operations, O(n) of them in sequence
 
-so that by its terms alone attention is the cheaper one where n < d. Counted in products with what layers really have,
-a token costs 2 n d in attention (scores, and the sum of values), 4 d^2 more with the projections around it, 8 d^2 in an
-LSTM and 6 d^2 in a GRU. The lengths at which these are equal stand beside those at which the times are.
+so that by its terms alone attention is the cheaper one where n < d. Counted in products with what layers really have
+(`heedful plot layer-cost` counts them while they run), a token costs 2 n d in attention (scores, and the sum of
+values), 4 d^2 more with the projections around it, 8 d^2 in an LSTM and 6 d^2 in a GRU. The lengths at which these are
+equal stand beside those at which the times are.
 
 The number of tokens is the same at every length (n tokens a sequence, and so many sequences), so that only the length
 changes. A recurrent layer has n steps, each of all sequences side by side: the longer they are, the fewer there are to
@@ -22,8 +23,7 @@ restricted         `SelfAttention` within a radius of 64 tokens, with its projec
 convolution        `Convolution` of 7 tokens, O(k n d^2)
 separable          `SeparableConvolution` of 7 tokens, O(k n d + n d^2)
 
-A path length is the number of layers, or of steps of a recurrence, that connect the first token with the last.
-attention_alone    the same without projections: q, k and v are given
+attention_alone    self-attention without projections: q, k and v are given
 
 forward            without a graph, as when a model is used
 both               forward and backward, with the gradients of inputs and weights
@@ -156,14 +156,6 @@ def make_layer(name: str, width: int, length: int, tokens: int, device: torch.de
 
 def with_weights(x: Tensor, module: nn.Module) -> tuple[Tensor, ...]:
     return x, *module.parameters()
-
-
-def path_length(name: str, length: int) -> int:
-    """The layers, or steps of a recurrence, between the first and the last of n tokens."""
-    if name in ATTENTION:
-        return 1
-    reach = 1 if name in RECURRENT else RADIUS if name == "restricted" else KERNEL // 2
-    return -(-(length - 1) // reach)
 
 
 # --- times ------------------------------------------------------------------------------------------------------------
@@ -333,7 +325,6 @@ def section_of(curves: Mapping[int, Any], comparisons: Sequence[Comparison], sca
         "threads": torch.get_num_threads(),
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "tokens": scale.tokens,
-        "path_lengths": {name: {n: path_length(name, n) for n in scale.lengths} for name in LAYERS},
         "milliseconds": curves,  # by width, pass, layer and length
         "crossings": {
             one.key: {"measured": one.measured, "counted": one.counted, "table": one.width} for one in comparisons
@@ -367,8 +358,6 @@ def main() -> None:
     curves = {width: measure(width, scale, device) for width in scale.widths}
     comparisons = [one for width, times in curves.items() for one in compare(width, times)]
     show(comparisons, scale)
-    longest = scale.lengths[-1]
-    print(f"\nPath lengths at {longest:,}:", *(f"{name} {path_length(name, longest):,}" for name in LAYERS), sep="  ")
     grown = growth(scale.widths[0], scale, device, (256, 2048) if options.tiny else GROWTH)
     if options.tiny:
         return

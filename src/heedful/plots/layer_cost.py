@@ -1,4 +1,4 @@
-"""The time of layers over the length of sequences: Vaswani et al. 2017, table 1, as a measurement."""
+"""Costs of layers over the length of sequences: Vaswani et al. 2017, table 1, counted and measured."""
 
 import json
 import timeit
@@ -13,34 +13,54 @@ import torch
 from heedful.base.errors import UserError
 from heedful.base.files import read_bytes
 from heedful.base.packed import Layout
-from heedful.nn.attention.multi_head import SelfAttention
-from heedful.nn.recurrent.stack import RecurrentStack
+from heedful.doctor.estimates.layers import KINDS, Sizes, count_layer, path_length
+from heedful.pages.charts.drawing import join_panels
 from heedful.pages.charts.lines import Series, line_chart
 
-Times = Mapping[str, Mapping[int, float]]  # milliseconds, by layer and length
-_NAMES: Final = {"lstm": "LSTM", "gru": "GRU", "self_attention": "self-attention", "attention_alone": "attention alone"}
+Values = Mapping[str, Mapping[int, float]]  # by layer and length
+COLUMNS: Final = {
+    "cost": "multiplications of a layer",
+    "in_sequence": "products in sequence",
+    "path": "layers or steps from the first token to the last",
+    "milliseconds": "milliseconds",
+}
 _REPEATS: Final = 5
+_SAME_COST: Final = "dilated"  # as that of a convolution
 
 
-def measure_layers(width: int, lengths: Sequence[int], tokens: int) -> Times:
-    """Measure forward passes on this machine's CPU: the same number of tokens, in sequences of each length."""
-    heads = max(1, width // 64)
-    layers = {
-        "lstm": RecurrentStack("lstm", width, width),
-        "gru": RecurrentStack("gru", width, width),
-        "self_attention": SelfAttention(width, heads),
+def powers_of_two(longest: int) -> list[int]:
+    """Return the lengths at which layers are counted and measured."""
+    return [length for length in (2**power for power in range(4, 20)) if length < longest] + [longest]
+
+
+def count_layers(sizes: Sizes, lengths: Sequence[int]) -> dict[str, Values]:
+    """Count the columns of table 1 for every kind of layer, while it runs over one sequence of each length."""
+    counted: dict[str, dict[str, dict[int, float]]] = {
+        column: {name: {} for name in KINDS} for column in ("cost", "in_sequence", "path")
     }
+    for name, kind in KINDS.items():
+        for length in lengths:
+            counts = count_layer(kind, sizes, length)
+            counted["cost"][name][length] = counts.cost
+            counted["in_sequence"][name][length] = counts.in_sequence
+            counted["path"][name][length] = path_length(kind, sizes, length)
+    return {**counted}
+
+
+def measure_layers(sizes: Sizes, lengths: Sequence[int], tokens: int) -> Values:
+    """Measure forward passes on this machine's CPU: the same number of tokens, in sequences of each length."""
+    layers = {name: kind.make(sizes, 0) for name, kind in KINDS.items() if name != _SAME_COST}
     found: dict[str, dict[int, float]] = {name: {} for name in layers}
     with torch.inference_mode():
         for length in lengths:
             layout = Layout.of([length] * max(1, tokens // length))
-            x = torch.randn(layout.tokens, width)
+            x = torch.randn(layout.tokens, sizes.width)
             for name, layer in layers.items():
                 found[name][length] = _milliseconds(partial(layer, x, layout))
     return found
 
 
-def read_layer_costs(path: Path, device: str, work: str, width: int) -> tuple[Times, str]:
+def read_layer_costs(path: Path, device: str, work: str, width: int) -> tuple[Values, str]:
     """Return the times in a record of `benchmarks/cpu/layer_cost.py`, and what they were measured on."""
     try:
         details: Any = json.loads(read_bytes(path))["details"]
@@ -58,15 +78,47 @@ def read_layer_costs(path: Path, device: str, work: str, width: int) -> tuple[Ti
     return known, str(machine.get("gpu") or machine.get("cpu"))
 
 
-def draw_layer_costs(times: Times, title: str) -> str:
-    """Draw milliseconds over length, both logarithmic: a straight line is a power of the length."""
-    series = [
-        Series(_NAMES.get(name, name.replace("_", " ")), sorted(row), [row[length] for length in sorted(row)])
-        for name, row in times.items()
+def layer_table(columns: Mapping[str, Values], sizes: Sizes) -> dict[str, Any]:
+    """Return all numbers for JSON: one row per layer."""
+    rows = [
+        {"layer": name, "name": kind.name, "order": kind.order}
+        | {column: values[name] for column, values in columns.items() if name in values}
+        for name, kind in KINDS.items()
     ]
-    return line_chart(
-        series, title=title, x_label="length of sequences", y_label="milliseconds", log_x=True, log_y=True
-    )
+    return {"width": sizes.width, "kernel": sizes.kernel, "radius": sizes.radius, "layers": rows}
+
+
+def draw_layer_costs(columns: Mapping[str, Values], titles: Mapping[str, str], title: str, width: int) -> str:
+    """Draw each column over length, both logarithmic: a straight line is a power of the length."""
+    panels = [
+        line_chart(
+            [*_series(values), *([_equal(values, width)] if column == "cost" else [])],
+            title=titles[column],
+            x_label="length of the sequence, n",
+            y_label=COLUMNS[column],
+            log_x=True,
+            log_y=True,
+            width=640,
+            height=420,
+        )
+        for column, values in columns.items()
+    ]
+    return join_panels([panels[:2], panels[2:]], title)
+
+
+def _series(values: Values) -> list[Series]:
+    order = list(KINDS)
+    return [
+        Series(KINDS[name].name, sorted(row), [row[n] for n in sorted(row)], order.index(name))
+        for name, row in values.items()
+        if name in KINDS
+    ]
+
+
+def _equal(values: Values, width: int) -> Series:
+    """Return the line at n = d, where attention alone and a recurrence of one matrix take as many products."""
+    shown = [value for row in values.values() for value in row.values()]
+    return Series(f"n = d = {width:,}", [width, width], [min(shown), max(shown)], len(KINDS))
 
 
 def _milliseconds(call: Callable[[], Any]) -> float:

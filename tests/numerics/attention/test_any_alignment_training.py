@@ -153,6 +153,10 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "attention_radius": ({}, {"attention_radius": 1}),
     "encoder_layer": ({}, {"encoder_layer": "separable"}),
     "kernel": ({"encoder_layer": "convolution"}, {"encoder_layer": "convolution", "kernel": 3}),
+    "dilation": (
+        {"encoder_layer": "convolution", "layers": 2},
+        {"encoder_layer": "convolution", "layers": 2, "dilation": 3},
+    ),
     "layers": ({}, {"layers": 2}),
     "decoder_layers": ({}, {"decoder_layers": 2}),
     "inner": ({}, {"inner": 9}),

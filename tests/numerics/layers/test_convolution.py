@@ -11,19 +11,20 @@ from heedful.nn.layers.convolutions.centred import Convolution, SeparableConvolu
 WIDTH, LENGTHS = 3, [1, 6, 2, 0, 4]
 
 
-@pytest.mark.parametrize("kernel", [1, 3, 7])
+@pytest.mark.parametrize(("kernel", "dilation"), [(1, 1), (3, 1), (7, 1), (3, 2), (3, 5)])
 @pytest.mark.parametrize("kind", [Convolution, SeparableConvolution])
 def test_a_token_sees_its_neighbours_in_its_sentence(
-    kind: type[Convolution | SeparableConvolution], kernel: int
+    kind: type[Convolution | SeparableConvolution], kernel: int, dilation: int
 ) -> None:
     torch.manual_seed(4)
-    layer = kind(WIDTH, kernel).double()
+    layer = kind(WIDTH, kernel, dilation=dilation).double()
     x = torch.randn(sum(LENGTHS), WIDTH, dtype=torch.float64, requires_grad=True)
     rows: list[Tensor] = []
     for sentence in x.split(LENGTHS):
         for t in range(len(sentence)):
             y: Tensor = layer.project.bias
-            for index, j in enumerate(range(-(kernel // 2), kernel // 2 + 1)):
+            for index, step in enumerate(range(-(kernel // 2), kernel // 2 + 1)):
+                j = step * dilation
                 if not 0 <= t + j < len(sentence):
                     continue
                 if isinstance(layer, Convolution):

@@ -31,6 +31,7 @@ REFUSALS: dict[str, str] = {  # a [model] table, and what is said of it
         "in `model`, `kernel` belongs to convolutions: leave it out, or set "
         '`encoder_layer = "convolution"` or "separable".'
     ),
+    "dilation = 2": ("in `model`, `dilation` belongs to convolutions..."),
     "encoder_layer = 'separable'\nkernel = 4": (
         "in `model`, `kernel` must be odd, to have a token in its middle, but is 4."
     ),

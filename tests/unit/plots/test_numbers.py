@@ -10,9 +10,17 @@ from tests.shared.refusals import refuses
 
 import heedful
 from heedful.config.reading.load import load_recipe
+from heedful.doctor.estimates.layers import KINDS, Sizes
 from heedful.plots.attention import DRAWN, draw_distributions, weigh
 from heedful.plots.gradients import draw_by_layer, gradients_by_layer
-from heedful.plots.layer_cost import draw_layer_costs, measure_layers, read_layer_costs
+from heedful.plots.layer_cost import (
+    count_layers,
+    draw_layer_costs,
+    layer_table,
+    measure_layers,
+    powers_of_two,
+    read_layer_costs,
+)
 from heedful.plots.positions import draw_positions, position_table, positions_of
 from heedful.plots.schedules import curve_of_recipe, curve_of_text, draw_schedules
 
@@ -121,11 +129,21 @@ def test_gradients_by_layer_show_the_placement_of_norms() -> None:
         gradients_by_layer(load_recipe("imdb", {"model.encoder.width": 8, "model.encoder.heads": 2}))
 
 
-def test_costs_of_layers_are_measured_or_read(tmp_path: Path) -> None:
-    measured = measure_layers(8, [4, 8], 16)
-    assert [*measured] == ["lstm", "gru", "self_attention"]
+def test_costs_of_layers_are_counted_measured_or_read(tmp_path: Path) -> None:
+    sizes = Sizes(8, kernel=3, radius=2)
+    measured = measure_layers(sizes, [4, 8], 16)
+    assert [*measured] == [name for name in KINDS if name != "dilated"]
     assert all([*row] == [4, 8] for row in measured.values())
-    assert "self-attention" in draw_layer_costs(measured, "Cost")
+    columns = count_layers(sizes, [4, 8]) | {"milliseconds": measured}
+    drawn = draw_layer_costs(columns, {column: column for column in columns}, "Cost", 8)
+    assert "restricted self-attention: 8, " in drawn
+    rows = {row["layer"]: row for row in layer_table(columns, sizes)["layers"]}
+    assert rows["rnn_tanh"]["cost"] == {4: 2 * 4 * 8**2, 8: 2 * 8 * 8**2}
+    assert rows["rnn_tanh"]["cost"][8] == rows["attention_alone"]["cost"][8], "at n = d"
+    assert rows["convolution"]["path"] == {4: 3, 8: 7}
+    assert "milliseconds" not in rows["dilated"]
+    assert powers_of_two(70) == [16, 32, 64, 70]
+    assert powers_of_two(4) == [4]
     record = {"machine": {"cpu": "a CPU"}, "milliseconds": {"256": {"forward": {"lstm": {"16": 2.0}}}}}
     (tmp_path / "cost.json").write_text(json.dumps({"details": {"cpu": record}}))
     assert read_layer_costs(tmp_path / "cost.json", "cpu", "forward", 256) == ({"lstm": {16: 2.0}}, "a CPU")

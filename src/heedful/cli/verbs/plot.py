@@ -11,7 +11,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli import messages
-from heedful.cli.options import ModelArgument, SetOption, option, page_option
+from heedful.cli.options import ModelArgument, SetOption, json_option, option, page_option
 from heedful.cli.output import check_output, tell_page, write_result
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -205,6 +205,15 @@ def layer_cost(
     device: Annotated[Literal["cpu", "gpu"], option("Machine of the record.", "--machine")] = "gpu",
     work: Annotated[Literal["forward", "both"], option("Forward passes, or forward and backward.")] = "forward",
     width: Annotated[int, option("Number of dimensions, of the layers.", metavar="N", min=8, max=8192)] = 256,
+    kernel: Annotated[
+        int, option("Number of tokens that a convolution sees, an odd number.", metavar="N", min=3, max=1001)
+    ] = 7,
+    radius: Annotated[
+        int, option("Distance that restricted attention sees on each side.", metavar="N", min=1, max=8192)
+    ] = 64,
+    length: Annotated[
+        int, option("Longest sequence over which layers are counted.", metavar="N", min=2, max=8192)
+    ] = 1024,
     tokens: Annotated[
         int,
         option(
@@ -215,26 +224,51 @@ def layer_cost(
             max=65_536,
         ),
     ] = 2048,
+    as_json: Annotated[bool, json_option("all numbers as one object, instead of an image")] = False,
     output: OutputOption = None,
 ) -> None:
-    """Draw the time of recurrent layers and of self-attention over the length of sequences.
+    """Draw what layers cost over the length of sequences: table 1 of Vaswani et al. 2017, counted and measured.
 
-    Measured on this machine's CPU, forward passes only, or read from a record.
+    Multiplications, products that wait for each other, and the path from the first token to the last are counted while
+    self-attention, whole and restricted, recurrences and convolutions run. Times are measured on this machine's CPU,
+    forward passes only, or read from a record.
     """
-    path = image_file(output, "layer-cost")
-    from heedful.plots.layer_cost import draw_layer_costs, measure_layers, read_layer_costs
+    path = None if as_json else image_file(output, "layer-cost")
+    check_output(output)
+    if kernel % 2 == 0:
+        raise UserError(f"--kernel is {kernel}, but must be odd, so that a token is in the middle of what it sees.")
+    from heedful.doctor.estimates.layers import Sizes
+    from heedful.plots.layer_cost import (
+        count_layers,
+        draw_layer_costs,
+        layer_table,
+        measure_layers,
+        powers_of_two,
+        read_layer_costs,
+    )
 
-    if results is None:
-        if work == "both":
-            raise UserError("--work both needs a record with --results: only forward passes are measured here.")
-        lengths = [length for length in (16, 32, 64, 128, 256, 512, 1024, 2048) if length <= tokens]
-        with messages.busy("measuring"):
-            times, machine = measure_layers(width, lengths, tokens), "this CPU"
-    else:
+    sizes = Sizes(width, kernel, radius)
+    if results is not None:
         times, machine = read_layer_costs(results, device, work, width)
+    elif work == "both":
+        raise UserError("--work both needs a record with --results: only forward passes are measured here.")
+    else:
+        with messages.busy("measuring"):
+            times, machine = measure_layers(sizes, powers_of_two(tokens), tokens), "this CPU"
+    with messages.busy("counting"):
+        columns = count_layers(sizes, powers_of_two(length)) | {"milliseconds": times}
+    if path is None:
+        write_result({**layer_table(columns, sizes), "machine": machine}, output)
+        return
     passes = "forward" if work == "forward" else "forward and backward"
-    title = f"Time of a layer of width {width:,}, {passes}: {machine}"
-    write_image(draw_layer_costs(times, title), path, "Cost of layers")
+    titles = {
+        "cost": "Cost",
+        "in_sequence": "Sequential operations",
+        "path": "Path length",
+        "milliseconds": f"Time of equally many tokens, {passes}: {machine}",
+    }
+    title = f"Layers of width {width:,}; convolutions of {kernel} tokens, attention within {radius}"
+    write_image(draw_layer_costs(columns, titles, title, width), path, "Cost of layers")
 
 
 @app.command()

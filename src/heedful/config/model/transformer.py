@@ -269,6 +269,12 @@ class TransformerModel(TransformerStack):
     """
     kernel: Annotated[int, Field(ge=1, le=1_001)] = 7
     """Number of tokens that a convolution of the encoder sees, the token itself in their middle; an odd number."""
+    dilation: Annotated[int, Field(ge=1, le=1_001)] = 1
+    """Factor by which these tokens are further apart in every block than in the one before it; 1: always neighbours.
+
+    With 2, a kernel of 3 tokens sees distances of 1, 2, 4, 8 and so on, as in ByteNet (Kalchbrenner et al. 2016): the
+    number of blocks that connect two tokens is the logarithm of their distance.
+    """
     tie: Tie = "all"
     """Shared matrices: both embeddings and the output layer, the target embedding and it, or none."""
     output_bias: bool = False
@@ -335,11 +341,12 @@ class TransformerModel(TransformerStack):
     @model_validator(mode="after")
     def _convolutions_can_be(self) -> Self:
         if self.encoder_layer == "attention":
-            if self._unusual("kernel"):
-                raise ValueError(
-                    '`kernel` belongs to convolutions: leave it out, or set `encoder_layer = "convolution"` or '
-                    '"separable"'
-                )
+            for key in ("kernel", "dilation"):
+                if self._unusual(key):
+                    raise ValueError(
+                        f'`{key}` belongs to convolutions: leave it out, or set `encoder_layer = "convolution"` or '
+                        '"separable"'
+                    )
             return self
         if self.kernel % 2 == 0:
             raise ValueError(f"`kernel` must be odd, to have a token in its middle, but is {self.kernel}")

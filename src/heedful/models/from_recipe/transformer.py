@@ -1,7 +1,7 @@
 """From a recipe's [model] table to the encoder and the decoder of a Transformer."""
 
 from collections.abc import Mapping
-from typing import Final, assert_never, cast
+from typing import Final, assert_never
 
 import torch
 from jaxtyping import Bool
@@ -51,7 +51,7 @@ def transformer_encoder(
 
 def encoder_blocks(config: TransformerBlocks) -> list[EncoderBlock]:
     """Make the blocks of an encoder."""
-    return [_encoder_block(config, seed=layer) for layer in range(config.layers)]
+    return [_encoder_block(config, layer) for layer in range(config.layers)]
 
 
 def question_blocks(config: TransformerStack, memory_width: int) -> list[QuestionBlock]:
@@ -132,8 +132,8 @@ def _embedding(
     )
 
 
-def _encoder_block(config: TransformerBlocks, seed: int) -> EncoderBlock:
-    attention = _encoder_layer(config, seed)
+def _encoder_block(config: TransformerBlocks, layer: int) -> EncoderBlock:
+    attention = _encoder_layer(config, layer)
     scales = encoder_scales(config)
     return EncoderBlock(
         attention, _network(config), (_residual(config, scales), _residual(config, scales)), config.dropout_layers
@@ -148,15 +148,12 @@ def _decoder_block(config: TransformerBlocks, memory_width: int | None, seed: in
     return DecoderBlock(attention, cross, _network(config), residuals, config.dropout_layers)
 
 
-def _encoder_layer(config: TransformerBlocks, seed: int) -> SelfAttention | Convolution | SeparableConvolution:
-    """Make what connects the tokens of a source."""
-    match config.encoder_layer if isinstance(config, TransformerModel) else "attention":
-        case "convolution":
-            return Convolution(config.width, cast(TransformerModel, config).kernel, config.bias)
-        case "separable":
-            return SeparableConvolution(config.width, cast(TransformerModel, config).kernel, config.bias)
-        case _:
-            return _self_attention(config, causal=False, seed=seed)
+def _encoder_layer(config: TransformerBlocks, layer: int) -> SelfAttention | Convolution | SeparableConvolution:
+    """Make what connects the tokens of a source in a layer."""
+    if not isinstance(config, TransformerModel) or config.encoder_layer == "attention":
+        return _self_attention(config, causal=False, seed=layer)
+    kind = Convolution if config.encoder_layer == "convolution" else SeparableConvolution
+    return kind(config.width, config.kernel, config.bias, config.dilation**layer)
 
 
 # --- attention --------------------------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ COMPANIONS: Final[Mapping[str, Mapping[str, str]]] = {  # keys that must be set 
     "Weighting.score_depth": {"alignment": '"deep"'},
     "Weighting.gate": {"distribution": '"de_attention"'},
     "TransformerModel.kernel": {"encoder_layer": '"convolution"'},
+    "TransformerModel.dilation": {"encoder_layer": '"convolution"'},
 }
 
 
