@@ -89,6 +89,7 @@ def test_cells_whose_names_are_alike_have_folders_of_their_own(tmp_path: Path) -
         ('sentense = "a"', "`sentense` is not a key of a study. Did you mean `sentence`?"),
         ('[[cells]]\nset = ["a=2"]', "`cells.0.name` is missing: every study needs it."),
         ('seeds = "one"', "`seeds.0`: input should be a valid integer."),
+        ('timed = ["gpu"]', "`timed.0`: input should be 'cpu' or 'cuda'."),
         (
             'metric = "accuracy"\n[grid]\n"model.layers" = [1]',
             "cell `layers 1`: `metric` is `accuracy`, which a model that translates is not scored by. Known: bleu,",
