@@ -1,8 +1,11 @@
 """The lists of the texts are whole: names, commands that exist, verdicts with reasons, and the page."""
 
+import re
 import shlex
 import tomllib
+from itertools import groupby
 from pathlib import Path
+from typing import assert_never
 
 import pytest
 from scripts.write_texts import texts_page
@@ -11,7 +14,7 @@ from tests.shared.refusals import refuses
 from heedful.cli.main import VERBS
 from heedful.config.reading.shipped_recipes import shipped_recipes
 from heedful.texts.checks.table import CHECKS
-from heedful.texts.listing import VERDICTS, Item, count_verdicts, find_item, read_texts
+from heedful.texts.listing import VERDICTS, Item, Text, count_verdicts, find_item, read_texts
 
 ROOT = Path(__file__).parents[3]
 ITEMS = [item for text in read_texts() for item in text.items]
@@ -28,7 +31,7 @@ def test_every_item_has_a_name_of_its_own_and_a_verdict() -> None:
 def test_an_item_has_one_command_or_a_reason(item: Item) -> None:
     assert [item.check is not None, item.arguments is not None, bool(item.reason)].count(True) == 1
     if item.verdict != "same":
-        assert item.why or item.reason
+        assert item.why or item.reason or item.found
     assert item.check is None or item.check in CHECKS
     for arguments in filter(None, (item.arguments, item.short)):
         verb, *rest = shlex.split(arguments)
@@ -37,12 +40,62 @@ def test_an_item_has_one_command_or_a_reason(item: Item) -> None:
             assert rest[0] in shipped_recipes()
 
 
+# --- rules of the lists whose texts have been read to the end ---------------------------------------------------------
+
+FINISHED = {"thesis"}
+READ = [item for text in read_texts() if text.name in FINISHED for item in text.items]
+every_read = pytest.mark.parametrize("item", READ, ids=lambda item: item.id)
+
+
+@every_read
+def test_an_item_says_where_it_is_in_the_text_and_what_it_is_in_one_line(item: Item) -> None:
+    assert item.section
+    assert len(item.what) <= 120
+    assert not item.what.endswith(".")
+
+
+@every_read
+def test_a_verdict_has_what_it_needs(item: Item) -> None:
+    match item.verdict:
+        case "same":
+            assert bool(item.says) == bool(item.found)  # a claim, and what was measured
+        case "corrected":
+            assert item.why  # what is printed, and what it should be
+        case "measured otherwise":
+            assert item.says
+            assert item.found
+        case "not run":
+            assert item.why or item.reason
+        case _:
+            assert_never(item.verdict)
+
+
+@every_read
+def test_what_was_found_names_the_file_that_records_it_or_is_computed(item: Item) -> None:
+    places = re.findall(r"(?:benchmarks|docs|recipes|studies)/[\w./-]*\w", f"{item.found} {item.why}")
+    assert all((ROOT / place).is_file() for place in places)
+    if item.found and item.check is None:
+        assert places
+
+
+@pytest.mark.parametrize("text", [text for text in read_texts() if text.name in FINISHED], ids=lambda text: text.name)
+def test_items_stand_in_the_order_of_the_text(text: Text) -> None:
+    sections = [section for section, _ in groupby(item.section for item in text.items)]
+    assert len(sections) == len(set(sections))
+
+
+@every_read
+def test_studies_of_items_are_there(item: Item) -> None:
+    if item.arguments and item.arguments.startswith("study "):
+        assert (ROOT / f"studies/{item.arguments.split()[1]}.toml").is_file()
+
+
 def test_numbered_equations_of_the_thesis_are_all_there() -> None:
     listed = {item.id for item in ITEMS}
     assert {f"thesis-2.{number}" for number in range(1, 33)} <= listed
     figures = {f"thesis-figure-2.{number}" for number in range(1, 17) if number != 2}
     assert figures | {f"thesis-figure-2.2{letter}" for letter in "abcd"} <= listed
-    assert len([one for one in listed if one.startswith("thesis-table-2.1-")]) == 11
+    assert len([one for one in listed if re.match(r"thesis-table-2.1-(?!note)", one)]) == 11
     assert {f"transformers-{number}" for number in range(1, 9)} <= listed
 
 

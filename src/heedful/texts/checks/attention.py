@@ -8,8 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout, Packed
-from heedful.nn.alignments.base import Alignment
-from heedful.nn.alignments.distributions import Hard, Sigmoid, entmax15, normalised_sigmoid, softmax, sparsemax
+from heedful.nn.alignments.distributions import Hard, Sigmoid, softmax
 from heedful.nn.alignments.networks import Additive
 from heedful.nn.alignments.products import ScaledDot
 from heedful.nn.alignments.table import make_alignment
@@ -220,17 +219,6 @@ def activated_general() -> Computed:
     return _scored("activated_general", lambda m: lambda q, k, _: torch.tanh(q @ m.weight[0] @ k + m.bias[0, 0, 0]))
 
 
-def kernel() -> Computed:
-    """phi(q) . phi(k); Heedful's score is its logarithm, which a softmax turns into the kernel's own weights"""
-
-    def features(module: Any, x: Tensor) -> Tensor:
-        scaled = x / _SIZE**0.25
-        exponents = module.directions[0] @ scaled - scaled @ scaled / 2
-        return torch.exp(exponents) / math.sqrt(len(exponents))
-
-    return _scored("kernel", lambda m: lambda q, k, _: torch.log(features(m, q) @ features(m, k)), features=16)
-
-
 def additive() -> Computed:
     """v . tanh(W [q; k]); the two blocks of W are two matrices, and there is no bias"""
     return _scored(
@@ -268,19 +256,6 @@ def location() -> Computed:
     )
 
 
-def area() -> Computed:
-    """v . act(W_0 phi(K) + W_1 phi(K) + b) in the text; q . key(area) / sqrt(d) in Li et al. 2019, with mean keys"""
-    with drawn():
-        module: Alignment = make_alignment("area", _SIZE, _SIZE, 1, largest=2, features="mean")
-        q, k = numbers(1, _SIZE), numbers(_KEYS, _SIZE)
-        ours = module(q[None, None], module.prepare(k[None, None], k[None, None]))[0, 0]
-        areas = [k[i] for i in range(_KEYS)] + [(k[i] + k[i + 1]) / 2 for i in range(_KEYS - 1)]
-        right = torch.stack([q[0] @ key / math.sqrt(_SIZE) for key in areas])
-        v, w_0, w_1 = numbers(_SIZE), numbers(_SIZE, _SIZE), numbers(_SIZE, _SIZE)
-        text = torch.stack([v @ torch.tanh(w_0 @ key + w_1 @ key) for key in areas])  # without the query
-        return Computed(text, ours[0], right)
-
-
 # --- from scores to what is read --------------------------------------------------------------------------------------
 
 
@@ -315,11 +290,3 @@ def sigmoid_sums_to_one() -> Computed:
     scores = torch.tensor([2.0, -1.0, 0.5], dtype=torch.float64)
     plain = Sigmoid()(scores)
     return Computed([1.0], [float(plain.sum())], [sum(1 / (1 + math.exp(-s)) for s in scores.tolist())])
-
-
-def sparse_distributions() -> Computed:
-    """Sparsemax and entmax give some scores a weight of exactly 0, and all weights sum to 1"""
-    scores = torch.tensor([3.0, 1.0, -2.0], dtype=torch.float64)
-    rows = [rule(scores) for rule in (sparsemax, entmax15, normalised_sigmoid)]
-    sums, zeros = [float(row.sum()) for row in rows], [float((row == 0).any()) for row in rows]
-    return Computed([1.0, 1.0, 1.0, 1.0, 1.0, 0.0], [*sums, *zeros])

@@ -12,13 +12,9 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Layout, Packed
 from heedful.config.model.language import LanguageModelTable
-from heedful.config.model.recurrent import RecurrentModel
 from heedful.models.from_recipe.language import build_language_model
-from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import LanguageModel
-from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.nn.layers.linear import Linear
-from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.gradient_norms import gradients_by_distance
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
@@ -125,11 +121,6 @@ def _gru(x_TI: Tensor, stack: RecurrentStack, kind: str = "paper") -> Tensor:
     return torch.stack(states)
 
 
-def gru() -> Computed:
-    """The gates R and Z"""
-    return _gru_check("paper")
-
-
 def gru_late_candidate() -> Computed:
     """h(t) = Z h(t-1) + (1 - Z) candidate(t-1) in the text; candidate(t)"""
     return _gru_check("late")
@@ -144,17 +135,6 @@ def _gru_check(kind: str) -> Computed:
     with drawn():
         stack, x = _stack("gru_paper"), numbers(_STEPS, _INPUTS)
         return Computed(_gru(x, stack, kind), _run(stack, x), None if kind == "paper" else _gru(x, stack))
-
-
-def state_from_itself() -> Computed:
-    """s(t) = f(s(t), ...) in the text, taken as f of the new state; s(t) = f(s(t-1), ...)"""
-    with drawn():
-        stack, x = _stack("rnn_tanh"), numbers(1, _INPUTS)
-        ((w_x, w_h, b),) = _gates(stack, 1)
-        before = RecurrentState(numbers(1, 1, _WIDTH))
-        ours, _ = stack.step(x, before)
-        right = torch.tanh(w_x @ x[0] + w_h @ before.hidden[0, 0] + b)
-        return Computed(torch.tanh(w_x @ x[0] + w_h @ right + b), ours, right)
 
 
 def gradients_through_time() -> Computed:
@@ -189,40 +169,3 @@ def chain_rule() -> Computed:
             scores = model(Packed.of([[1, *text[:-1]]])).log_softmax(-1)
             total += float(scores[torch.arange(3), torch.tensor(text)].sum().exp().detach())
         return Computed([1.0], [total])
-
-
-def _translator(wiring: str) -> nn.Module:
-    options = {"bidirectional": False, "cell": "lstm"} if wiring == "sutskever" else {}
-    config = RecurrentModel.model_validate(
-        {"family": "recurrent", "wiring": wiring, "width": 4, "embedding": 4, "encoder_width": 4, **options}
-    )
-    return randomize(build_model(config, 4, 4))
-
-
-def translation_probabilities() -> Computed:
-    """P(Y | X) with a fixed context is a product over the tokens of Y: over all Y of a length, it sums to 1"""
-    return Computed([1.0], [_total("cho")])
-
-
-def attended_probabilities() -> Computed:
-    """P(Y | X) with a context for every token: over all Y of a length, it sums to 1"""
-    return Computed([1.0], [_total("bahdanau")])
-
-
-def _total(wiring: str) -> float:
-    with drawn():
-        model, source, total = _translator(wiring), Packed.of([[2, 3, 1]]), 0.0
-        for target in product(range(4), repeat=2):
-            scores = model(source, Packed.of([[1, target[0]]])).log_softmax(-1)
-            total += float(scores[torch.arange(2), torch.tensor(target)].sum().exp().detach())
-        return total
-
-
-def fixed_context() -> Computed:
-    """C = h(T): the decoder starts from the last state of the encoder"""
-    with drawn():
-        model = _translator("sutskever")
-        memory = model.encoder(Packed.of([[2, 3, 1]]))  # type: ignore[operator]
-        decoder = model.decoder
-        assert isinstance(decoder, RecurrentDecoder)
-        return Computed(memory.values[-1], decoder.wiring.first(memory).hidden[-1, 0])  # type: ignore[operator]

@@ -10,11 +10,11 @@ from heedful.base.packed import Layout, Packed
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.models.from_recipe.encoder_only import build_masked_model
-from heedful.models.from_recipe.initialization import decoder_scales, encoder_scales
+from heedful.models.from_recipe.initialization import decoder_scales
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
-from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
-from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.models.transformer.blocks import EncoderBlock
+from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.feedforward import FeedForward
 from heedful.nn.layers.linear import LayerNorm
@@ -45,24 +45,6 @@ def encoder_block() -> Computed:
         x, layout = numbers(_TOKENS, _WIDTH), Layout.of([_TOKENS])
         n = _norm(attention(x, layout) + x, block.around_attention.after)
         return Computed(_norm(network(n) + n, block.around_network.after), block(x, layout))
-
-
-def decoder_block() -> Computed:
-    """norm_2 = Norm(mha_2 + X) in the text; Norm(mha_2 + norm_1)"""
-    with drawn():
-        attention, cross = SelfAttention(_WIDTH, 2, causal=True), CrossAttention(_WIDTH, 2)
-        network, residuals = FeedForward(_WIDTH, 6), (_residual(), _residual(), _residual())
-        block = cast(DecoderBlock, randomize(DecoderBlock(attention, cross, network, residuals)))
-        x, layout = numbers(_TOKENS, _WIDTH), Layout.of([_TOKENS])
-        memory = Packed(numbers(2, _WIDTH), Layout.of([2]))
-        first = _norm(attention(x, layout) + x, residuals[0].after)
-        read = cross(first, layout, memory.values, memory.layout)
-
-        def rest(added: Tensor) -> Tensor:
-            second = _norm(read + added, residuals[1].after)
-            return _norm(network(second) + second, residuals[2].after)
-
-        return Computed(rest(x), block(x, layout, memory), rest(first))
 
 
 def layer_norm() -> Computed:
@@ -119,14 +101,6 @@ def rezero() -> Computed:
             return cast(Tensor, y + b * other(y))
 
         return Computed(both(0.3, 0.3), ours, both(0.3, 0.7))
-
-
-def t_fixup() -> Computed:
-    """Gains 9 N^(-1/4) of the decoder in the text, (9 N)^(-1/4) in Huang et al. 2020; 0.67 N^(-1/4) of the encoder"""
-    config, blocks = TransformerModel(norm="tfixup", layers=6), 6
-    ours = [decoder_scales(config).gain, encoder_scales(config).gain]
-    encoder = 0.67 * blocks**-0.25
-    return Computed([9 * blocks**-0.25, encoder], ours, [(9 * blocks) ** -0.25, encoder])
 
 
 def t_fixup_embeddings() -> Computed:

@@ -1,0 +1,1 @@
+"""Checks of the thesis, by the topics of its chapter 2."""

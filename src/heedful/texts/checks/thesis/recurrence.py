@@ -1,0 +1,267 @@
+"""Recurrences, their wirings and language models: sections 2.1 and 2.1.1, and the vanilla cell of 2.1.2.
+
+The text's vectors are rows, x W; matrices here are columns', W x. Both are the same numbers.
+"""
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from heedful.base.packed import Layout, Packed
+from heedful.config.model.language import LanguageModelTable
+from heedful.models.from_recipe.language import build_language_model
+from heedful.models.networks import LanguageModel, set_precision
+from heedful.nn.layers.linear import Linear
+from heedful.nn.layers.pooling import LastPool
+from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
+from heedful.nn.recurrent.cells import RecurrentState
+from heedful.nn.recurrent.gradient_norms import gradients_by_distance
+from heedful.nn.recurrent.output_feedback import OutputToHidden, TeacherForced, VectorToSequence
+from heedful.nn.recurrent.stack import CellKind, RecurrentStack
+from heedful.texts.checks.computed import Computed, drawn, given, numbers, randomize
+from heedful.texts.checks.thesis.vanilla import matrices, vanilla_states
+
+_STEPS, _INPUTS, _WIDTH, _OUTPUTS = 4, 3, 4, 2
+_LAYOUT = Layout.of([_STEPS])
+
+
+def _stack(kind: CellKind = "rnn_tanh", bidirectional: bool = False, inputs: int = _INPUTS) -> RecurrentStack:
+    return cast(RecurrentStack, randomize(RecurrentStack(kind, inputs, _WIDTH, bidirectional=bidirectional)))
+
+
+def recurrence() -> Computed:
+    """h(t) = f(x(t), h(t-1); theta), one step at a time with the same theta, for f an RNN, an LSTM and a GRU"""
+    with drawn():
+        x, text, ours = numbers(_STEPS, _INPUTS), [], []
+        kinds: tuple[CellKind, ...] = ("rnn_tanh", "lstm", "gru_paper")
+        for kind in kinds:
+            stack = _stack(kind)
+            state = stack.start(1, x)
+            for one in x:
+                h, state = stack.step(one[None], state)
+                text.append(h[0])
+            ours.append(stack(x, _LAYOUT)[0])
+        return Computed(torch.stack(text), torch.cat(ours))
+
+
+def parameters_shared_over_time() -> Computed:
+    """The number of weights that sequences of 1, 10 and 100 elements use: the same"""
+    with drawn():
+        stack = RecurrentStack("rnn_tanh", _INPUTS, _WIDTH)
+    used = []
+    for length in (1, 10, 100):
+        stack.zero_grad()
+        stack(torch.ones(length, _INPUTS), Layout.of([length]))[0].sum().backward()
+        used.append(float(sum(weight.numel() for weight in stack.parameters() if weight.grad is not None)))
+    return Computed([_WIDTH * (_INPUTS + _WIDTH + 2)] * 3, used)  # torch's vanilla cell has two biases
+
+
+# --- figure 2.2 -------------------------------------------------------------------------------------------------------
+
+
+def states_fed_back() -> Computed:
+    """Figure 2.2a: h(t) = tanh(U x(t) + W h(t-1) + b), o(t) = V h(t) + c at every step"""
+    with drawn():
+        stack, output = _stack(), cast(Linear, randomize(Linear(_WIDTH, _OUTPUTS)))
+        x = numbers(_STEPS, _INPUTS)
+        states = vanilla_states(x, matrices(stack))
+        text = [output.weight.detach() @ h + output.bias.detach() for h in states]
+        return Computed(torch.stack(text), output(stack(x, _LAYOUT)[0]))
+
+
+def _output_network(kind: type[OutputToHidden]) -> OutputToHidden:
+    return cast(OutputToHidden, randomize(kind(_INPUTS, _WIDTH, _OUTPUTS)))
+
+
+def _output(network: OutputToHidden, x: Tensor, fed_back: Tensor) -> Tensor:
+    """Return o = V tanh(U x + W r + b) + c, for r fed back."""
+    inner = network.from_input.weight @ x + network.from_output.weight @ fed_back + network.from_input.bias
+    return (network.to_output.weight @ torch.tanh(inner) + network.to_output.bias).detach()
+
+
+def outputs_fed_back() -> Computed:
+    """Figure 2.2b: h(t) = tanh(U x(t) + W o(t-1) + b), o(t) = V h(t) + c"""
+    with drawn():
+        network, x = _output_network(OutputToHidden), numbers(_STEPS, _INPUTS)
+        o, text = torch.zeros(_OUTPUTS, dtype=torch.float64), []
+        for one in x:
+            o = _output(network, one, o)
+            text.append(o)
+        return Computed(torch.stack(text), network(x, _LAYOUT))
+
+
+def past_only_through_outputs() -> Computed:
+    """Two pasts with other states h(t-1) and the same output o(t-1) have the same future"""
+    with drawn():
+        network, x = _output_network(OutputToHidden), numbers(2, _INPUTS)
+        # Of 4 states only 2 outputs are seen: a change of h in the null space of V is lost.
+        h = numbers(_WIDTH)
+        hidden = torch.linalg.svd(network.to_output.weight.detach()).Vh[-1]
+        pasts = [network.to_output(one) for one in (h, h + hidden)]
+        futures = [network.step(x[:1], past[None])[0] for past in pasts]
+        return Computed(futures[0], futures[1])
+
+
+def one_output_at_the_end() -> Computed:
+    """Figure 2.2c: o = V h(T) + c, for the last state alone"""
+    with drawn():
+        stack, output = _stack(), cast(Linear, randomize(Linear(_WIDTH, _OUTPUTS)))
+        x = numbers(_STEPS, _INPUTS)
+        last = vanilla_states(x, matrices(stack))[-1]
+        text = output.weight.detach() @ last + output.bias.detach()
+        return Computed(text, output(LastPool()(stack(x, _LAYOUT)[0], _LAYOUT)))
+
+
+def targets_fed_back() -> Computed:
+    """Figure 2.2d: h(t) = tanh(U x(t) + W y(t-1) + b) with the targets y, o(t) = V h(t) + c"""
+    with drawn():
+        network = cast(TeacherForced, _output_network(TeacherForced))
+        x, y = numbers(_STEPS, _INPUTS), numbers(_STEPS, _OUTPUTS)
+        before = [torch.zeros(_OUTPUTS, dtype=torch.float64), *y[:-1]]
+        text = torch.stack([_output(network, one, target) for one, target in zip(x, before, strict=True)])
+        return Computed(text, network(x, _LAYOUT, y))
+
+
+def steps_apart() -> Computed:
+    """With targets fed back, the gradient of U is a sum over steps that were each computed by themselves"""
+    with drawn():
+        network = cast(TeacherForced, _output_network(TeacherForced))
+        x, y = numbers(_STEPS, _INPUTS), numbers(_STEPS, _OUTPUTS)
+        weight, total = network.from_input.weight, torch.zeros(_WIDTH, _INPUTS, dtype=torch.float64)
+        before = torch.cat([torch.zeros(1, _OUTPUTS, dtype=torch.float64), y[:-1]])
+        for step in range(_STEPS):
+            inner = network.from_input(x[step]) + network.from_output(before[step])
+            loss = (network.to_output(torch.tanh(inner)) - y[step]).square().sum()
+            total += torch.autograd.grad(loss, weight)[0]
+        ours = torch.autograd.grad((network(x, _LAYOUT, y) - y).square().sum(), weight)[0]
+        return Computed(total, ours)
+
+
+def one_vector_to_a_sequence() -> Computed:
+    """Figure 2.3: h(t) = tanh(W_v v + W_y y(t-1) + W_h h(t-1) + b), the same image v at every step"""
+    with drawn():
+        network = VectorToSequence(_stack(inputs=_INPUTS + _OUTPUTS))
+        v, y = numbers(1, _INPUTS), numbers(_STEPS, _OUTPUTS)
+        w_x, w_h, b = matrices(network.stack)
+        h, text = torch.zeros(_WIDTH, dtype=torch.float64), []
+        for one in y:
+            h = torch.tanh(w_x[:, :_INPUTS] @ v[0] + w_x[:, _INPUTS:] @ one + w_h @ h + b)
+            text.append(h)
+        return Computed(torch.stack(text), network(v, y, _LAYOUT)[0])
+
+
+# --- language models --------------------------------------------------------------------------------------------------
+
+_VOCABULARY, _TEXT = 5, (3, 0, 4)
+
+
+def _language_model() -> LanguageModel:
+    table = {"family": "language", "decoder": {"family": "recurrent", "cell": "tanh", "width": 3, "layers": 1}}
+    model = randomize(build_language_model(LanguageModelTable.model_validate(table), _VOCABULARY))
+    set_precision(model, torch.float64)
+    return cast(LanguageModel, model)
+
+
+def _chances(model: LanguageModel, before: tuple[int, ...]) -> Tensor:
+    """Return P(next token | tokens before) = softmax(E h + b), with the state h after them."""
+    decoder: nn.Module = model.decoder  # type: ignore[assignment]
+    embedding = cast(Tensor, decoder.embedding.weight).detach()  # type: ignore[union-attr]
+    h = vanilla_states(embedding[list(before)], matrices(cast(RecurrentStack, decoder.stack)))[-1]
+    scores = embedding @ h + cast(Tensor, decoder.output.bias).detach()  # type: ignore[union-attr]
+    return scores.exp() / scores.exp().sum()
+
+
+def probability_of_a_text() -> Computed:
+    """P(x(1) .. x(T)) = prod_t P(x(t) | x(1) .. x(t-1)); Heedful's is exp of minus the loss of the text"""
+    with drawn():
+        model, product = _language_model(), 1.0
+        for place, token in enumerate(_TEXT):
+            product *= float(_chances(model, (1, *_TEXT[:place]))[token])  # 1: <s>
+        states = model.decoder.states(Packed.of([[1, *_TEXT[:-1]]]), None)
+        loss, _ = smoothed_cross_entropy(states, model.output.weight, model.output.bias, torch.tensor(_TEXT), 0.0)
+        return Computed([product], [float(torch.exp(-loss).detach())])
+
+
+def next_token_from_the_state() -> Computed:
+    """P(x(t) | x(1) .. x(t-1)) = P(x(t) | h(t-1)): the state alone is kept from one step to the next"""
+    with drawn():
+        model = _language_model()
+        state = model.decoder.start(None, prompt=Packed.of([[1, *_TEXT[:-1]]]))
+        ours, _ = model.decoder.step(torch.tensor([_TEXT[-1]]), state)
+        return Computed(_chances(model, (1, *_TEXT)), ours.softmax(-1))
+
+
+def causal_network() -> Computed:
+    """How much what a causal network predicts changes with a later token: not at all"""
+    with drawn():
+        model = _language_model()
+        scores = [model(Packed.of([[1, 3, 0, later]]))[:3] for later in (2, 4)]
+        return Computed([0.0], [float((scores[0] - scores[1]).abs().max().detach())])
+
+
+# --- both directions --------------------------------------------------------------------------------------------------
+
+
+def output_of_both_directions() -> Computed:
+    """o(t) = g(h(t); theta_out), g a linear map, h(t) = Concat(forward(t), backward(t))"""
+    with drawn():
+        stack, output = _stack(bidirectional=True), cast(Linear, randomize(Linear(2 * _WIDTH, _OUTPUTS)))
+        x = numbers(_STEPS, _INPUTS)
+        forward = vanilla_states(x, matrices(stack, 0))
+        backward = vanilla_states(x.flip(0), matrices(stack, 1)).flip(0)
+        h = torch.cat([forward, backward], dim=1)
+        text = h @ output.weight.detach().T + output.bias.detach()
+        return Computed(text, output(stack(x, _LAYOUT)[0]))
+
+
+# --- the vanilla cell -------------------------------------------------------------------------------------------------
+
+
+def sizes_of_the_vanilla_cell() -> Computed:
+    """Sizes of W_x, W_h, W_out, b of 2.6 and b of 2.7: d k, k k, k q and q for both b in the text; b of 2.6 has k"""
+    d, k, q = _INPUTS, _WIDTH, _OUTPUTS
+    with drawn():
+        stack, output = RecurrentStack("rnn_tanh", d, k), Linear(k, q)
+    w_x, w_h, b = matrices(stack)
+    ours = [float(one.numel()) for one in (w_x, w_h, output.weight, b, output.bias)]
+    return Computed([d * k, k * k, k * q, q, q], ours, [d * k, k * k, k * q, k, q])
+
+
+@torch.no_grad()
+def _set(stack: RecurrentStack, w_h: Tensor, w_x: Tensor) -> None:
+    """Set the matrices of a vanilla cell, without biases."""
+    for name, weight in stack.named_parameters():
+        weight.copy_(torch.zeros_like(weight) if "bias" in name else w_h if "_hh" in name else w_x)
+
+
+def powers_of_a_matrix() -> Computed:
+    """W multiplied by itself: per step a gradient changes by W's largest eigenvalue, here 0.5 and 1.5"""
+    with drawn():
+        text, ours = [], []
+        rotation = given(torch.linalg.qr(numbers(_WIDTH, _WIDTH)).Q)
+        for largest in (0.5, 1.5):
+            eigenvalues = largest * torch.tensor([1.0, 0.3, 0.2, 0.1], dtype=torch.float64)
+            matrix = rotation @ torch.diag(eigenvalues) @ rotation.T
+            power = [torch.linalg.matrix_power(matrix, count).norm() for count in (20, 21)]
+            text.append(float(power[1] / power[0]))
+            stack = RecurrentStack("rnn_tanh", _WIDTH, _WIDTH).double()
+            _set(stack, matrix, torch.eye(_WIDTH, dtype=torch.float64))
+            norms = gradients_by_distance(stack, torch.zeros(2, 22, _WIDTH, dtype=torch.float64))
+            ours.append(float(norms[21] / norms[20]))
+        return Computed([0.5, 1.5, *text], [*ours, *ours], tolerance=1e-6)
+
+
+def direction_of_powers() -> Computed:
+    """As in the power method, what is not along the first eigenvector of W is lost: the share of a state that stays"""
+    with drawn():
+        rotation = given(torch.linalg.qr(numbers(_WIDTH, _WIDTH)).Q)
+        matrix = rotation @ torch.diag(torch.tensor([0.9, 0.5, 0.4, 0.2], dtype=torch.float64)) @ rotation.T
+        stack = RecurrentStack("rnn_tanh", _WIDTH, _WIDTH).double()
+        _set(stack, matrix, torch.zeros(_WIDTH, _WIDTH, dtype=torch.float64))
+        # Small states: tanh is linear there.
+        state = RecurrentState(1e-6 * numbers(1, 1, _WIDTH))
+        for _ in range(40):
+            _, state = stack.step(torch.zeros(1, _WIDTH, dtype=torch.float64), state)
+        last = state.hidden[0, 0].detach()
+        return Computed([1.0], [float((last @ rotation[:, 0]).abs() / last.norm())])
