@@ -26,7 +26,7 @@ _FOOT = """`MODEL` is the folder of a trained translator, by default that of `he
 
 def texts_page() -> str:
     """Return the page."""
-    counts = count_verdicts()
+    counts = count_verdicts(read_texts())
     rows = [f"| {verdict} | {count} | {MEANINGS[verdict]} |" for verdict, count in counts.items()]
     total = f"| all | {sum(counts.values())} | |"
     parts = [_NOTE, "", _HEAD, "", "| verdict | items | meaning |", "|---|---|---|", *rows, total, "", _FOOT]

@@ -66,15 +66,15 @@ def find_item(given: str) -> Item:
     """Return the item with this name."""
     items = {item.id: item for text in read_texts() for item in text.items}
     if given not in items:
-        near = nearest(given, list(items))
+        near = nearest(given.lower(), list(items))
         hint = f" Did you mean `{near}`?" if near else ""
         raise UserError(f"`{given}` is not an item of the texts.{hint} `heedful texts` lists all.")
     return items[given]
 
 
-def count_verdicts() -> dict[Verdict, int]:
-    """Return how many items of all texts have each verdict."""
-    found = Counter(item.verdict for text in read_texts() for item in text.items)
+def count_verdicts(texts: Sequence[Text]) -> dict[Verdict, int]:
+    """Return how many items of texts have each verdict."""
+    found = Counter(item.verdict for text in texts for item in text.items)
     return {verdict: found[verdict] for verdict in VERDICTS}
 
 

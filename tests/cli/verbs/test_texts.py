@@ -22,6 +22,13 @@ def test_the_list_has_every_item_with_its_verdict_and_the_counts(capsys: pytest.
     assert lines[-1].startswith(f"{len(ITEMS)} items: ")
 
 
+def test_a_text_is_listed_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["texts", "seq2seq"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:-1]] == [item.id for item in ITEMS if item.id.startswith("seq2seq-")]
+    assert lines[-1].startswith(f"{len(lines) - 2} items: ")
+
+
 def test_an_equation_is_computed_by_the_text_and_by_heedful(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["texts", "seq2seq-worked-example"]) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -64,8 +71,6 @@ def test_settings_go_to_the_recipe_or_the_study_of_an_item(capsys: pytest.Captur
     assert capsys.readouterr().out.splitlines()[-1] == "command: heedful train wsj-parse --set 'data.folder=my trees'"
     assert run(["texts", "notes-6.3", "--set", f"data.folder={tmp_path}", "--set", "model.nosuch=1"]) == 2
     assert "`model.nosuch` is not a key" in capsys.readouterr().err
-    assert run(["texts", "notes-6.3", "--set", f"data.folder={tmp_path}"]) == 2
-    assert str(tmp_path) in capsys.readouterr().err
 
 
 def test_settings_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
@@ -94,8 +99,42 @@ def test_a_model_that_is_not_there_and_an_unknown_item_are_refused(
     )
     assert run(["texts", "thesis-3.1"]) == 2
     assert "`thesis-3.1` is not an item of the texts." in capsys.readouterr().err
+    assert run(["texts", "THESIS-2.9"]) == 2
+    assert "`THESIS-2.9` is not an item of the texts. Did you mean `thesis-2.9`?" in capsys.readouterr().err
     assert run(["texts", "nosuch"]) == 2
     assert capsys.readouterr().err.endswith("`nosuch` is not an item of the texts. `heedful texts` lists all.\n")
+
+
+@pytest.mark.parametrize("item", ["seq2seq-output", "seq2seq-alignment"])
+def test_a_model_that_does_not_translate_is_refused(item: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["texts", item, "--model", "tests/golden/bundles/bert"]) == 2
+    assert capsys.readouterr().err == (
+        f"heedful: error: tests/golden/bundles/bert is a model that fills masks, but {item} needs a trained "
+        "translator: run `heedful demo` first, or name one with --model.\n"
+    )
+
+
+@pytest.mark.parametrize(("item", "file", "what", "recipe"), [
+    ("notes-6.3", "wsj-02-21.trees", "trains the recipe `wsj-parse`", "wsj-parse"),
+    ("seq2seq-bottleneck", "train.lc.norm.tok.en.gz", "runs the study `ladder` of the recipe `sutskever`", "sutskever"),
+])  # fmt: skip
+def test_an_item_whose_files_are_not_here_is_refused_with_the_way_to_name_their_folder(
+    item: str,
+    file: str,
+    what: str,
+    recipe: str,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for given, place in (([], ""), (["--set", f"data.folder={tmp_path}"], f"{tmp_path}/")):
+        assert run(["texts", item, *given]) == 2
+        assert capsys.readouterr().err == (
+            f"heedful: error: {place}{file}: no such file: {item} {what}, and `heedful recipes show {recipe}` says "
+            f"what files that needs: name their folder by `heedful texts {item} --set data.folder=FOLDER`.\n"
+        )
+    assert not [*tmp_path.iterdir()], "nothing is written"
 
 
 @pytest.mark.wide
