@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout, Packed
-from heedful.nn.alignments.distributions import Hard, Sigmoid, softmax
+from heedful.nn.alignments.distributions import Sigmoid, softmax
 from heedful.nn.alignments.networks import Additive
 from heedful.nn.alignments.products import ScaledDot
 from heedful.nn.alignments.table import make_alignment
@@ -124,14 +124,6 @@ def second_key() -> Computed:
     read, weights = _read(stretched, k, v)
     ours = [float(f"{value:.4e}") for value in [*weights[0].tolist(), *read[0].tolist()]]
     return Computed([3.7266e-06, 9.9999e-01, 3.7266e-06, 3.7266e-06, 1.0004e01, 4.0993e-05, 0.0], ours, tolerance=1e-9)
-
-
-def hard_and_soft() -> Computed:
-    """Hard attention takes one input, soft attention a mean whose weights sum to 1"""
-    with drawn():
-        scores = numbers(5)
-        hard = Hard(softmax).eval()(scores)
-        return Computed([1.0, 1.0, 1.0], [float(hard.max()), float(hard.count_nonzero()), float(softmax(scores).sum())])
 
 
 def feed_forward_of_equal_rows() -> Computed:

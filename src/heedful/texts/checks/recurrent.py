@@ -15,7 +15,6 @@ from heedful.config.model.language import LanguageModelTable
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel
 from heedful.nn.layers.linear import Linear
-from heedful.nn.recurrent.gradient_norms import gradients_by_distance
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
@@ -135,24 +134,6 @@ def _gru_check(kind: str) -> Computed:
     with drawn():
         stack, x = _stack("gru_paper"), numbers(_STEPS, _INPUTS)
         return Computed(_gru(x, stack, kind), _run(stack, x), None if kind == "paper" else _gru(x, stack))
-
-
-def gradients_through_time() -> Computed:
-    """dL/dh(t) through a linear recurrence: W_h^T to the power of the distance, times dL/dh(T)"""
-    with drawn():
-        stack, x = _stack("rnn_tanh"), numbers(2, 5, _INPUTS) * 1e-4  # small states: tanh is linear there
-        with torch.no_grad():
-            for name, weight in stack.named_parameters():
-                weight.mul_(0.0 if "bias" in name else 0.5)
-        torch.manual_seed(2)
-        ours = gradients_by_distance(stack, x)
-        ((w_x, w_h, _),) = _gates(stack, 1)
-        torch.manual_seed(2)
-        signs = torch.randint_like(torch.empty(2, _WIDTH, dtype=torch.float64), 2).mul(2).sub(1)
-        norms = [
-            (signs @ torch.linalg.matrix_power(w_h, distance) @ w_x).square().sum().sqrt() for distance in range(5)
-        ]
-        return Computed(torch.stack(norms), ours, tolerance=1e-5)
 
 
 # --- probabilities ----------------------------------------------------------------------------------------------------

@@ -10,7 +10,6 @@ from torch import nn
 from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import (
     AnyWarmup,
-    Cosine,
     ExponentialWarmup,
     LinearWarmup,
     Noam,
@@ -74,14 +73,6 @@ def untuned_exponential_warmup() -> Computed:
 def untuned_linear_warmup() -> Computed:
     """min(1, t (1 - beta2) / 2)"""
     return _warmup(UntunedLinearWarmup(kind="untuned_linear"), lambda step: min(1.0, (1 - 0.999) / 2 * step))
-
-
-def cosine() -> Computed:
-    """0.5 (1 + cos(pi t / T)) of the whole run, times t / warmup at first: `span = "run"`"""
-    schedule = Cosine(kind="cosine", lr=1.0, warmup=30, span="run")
-    rate, steps = build_learning_rate(schedule, 8, 500), (1, 15, 30, 250, 500)
-    text = [0.5 * (1 + math.cos(math.pi * step / 500)) * min(1.0, step / 30) for step in steps]
-    return Computed(text, [rate(step) for step in steps], tolerance=1e-12)
 
 
 # --- optimizers -------------------------------------------------------------------------------------------------------

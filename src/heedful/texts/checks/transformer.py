@@ -56,51 +56,12 @@ def layer_norm() -> Computed:
         return Computed(text, norm(x), _norm(x, norm))
 
 
-def layer_norm_gradient() -> Computed:
-    """The gradient through a layer norm is inversely proportional to the size of its input"""
-    with drawn():
-        norm, x = LayerNorm(8).double(), numbers(8)
-        sizes = []
-        for factor in (1.0, 10.0):
-            jacobian = torch.autograd.functional.jacobian(lambda y: norm(y.unsqueeze(0))[0], x * factor)
-            sizes.append(float(jacobian.norm()))
-        return Computed([0.1], [sizes[1] / sizes[0]], tolerance=1e-4)
-
-
 def pre_norm() -> Computed:
     """f(Norm(x)) + x"""
     with drawn():
         network, norm = randomize(FeedForward(_WIDTH, 6)), randomize(LayerNorm(_WIDTH))
         x = numbers(_TOKENS, _WIDTH)
         return Computed(network(_norm(x, norm)) + x, Residual(norm, nn.Identity(), 0.0)(x, network))
-
-
-def pre_norm_of_the_tutorial() -> Computed:
-    """x + f(x), x = Norm(x), in the text's class; x + f(Norm(x))"""
-    with drawn():
-        network, norm = randomize(FeedForward(_WIDTH, 6)), randomize(LayerNorm(_WIDTH))
-        x = numbers(_TOKENS, _WIDTH)
-        normed = _norm(x, norm)
-        ours = Residual(norm, nn.Identity(), 0.0)(x, network)
-        return Computed(normed + network(normed), ours, x + network(normed))
-
-
-def rezero() -> Computed:
-    """One factor for both sublayers of a block in the text's class; one factor per sublayer"""
-    with drawn():
-        one, other = randomize(FeedForward(_WIDTH, 6)), randomize(FeedForward(_WIDTH, 6))
-        around = [Residual(nn.Identity(), nn.Identity(), 0.0, learned=True).double() for _ in range(2)]
-        for residual, value in zip(around, (0.3, 0.7), strict=True):
-            assert residual.weight is not None
-            nn.init.constant_(residual.weight, value)
-        x = numbers(_TOKENS, _WIDTH)
-        ours = around[1](around[0](x, one), other)
-
-        def both(a: float, b: float) -> Tensor:
-            y = x + a * one(x)
-            return cast(Tensor, y + b * other(y))
-
-        return Computed(both(0.3, 0.3), ours, both(0.3, 0.7))
 
 
 def t_fixup_embeddings() -> Computed:
