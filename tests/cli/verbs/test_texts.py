@@ -60,16 +60,16 @@ def test_a_command_gets_json_where_its_verb_has_it(arguments: list[str], known: 
 
 
 def test_a_command_is_shown_or_run(capfd: pytest.CaptureFixture[str]) -> None:
-    assert run(["texts", "transformers-bert-next-sentence", "--show"]) == 0
-    assert capfd.readouterr().out.splitlines()[-1] == "command: heedful config explain model.next_sentence"
-    assert run(["texts", "transformers-bert-next-sentence"]) == 0
-    assert "model.next_sentence" in capfd.readouterr().out.splitlines()[2:]
+    assert run(["texts", "notes-7-restricted", "--show"]) == 0
+    assert capfd.readouterr().out.splitlines()[-1] == "command: heedful config explain model.attention_radius"
+    assert run(["texts", "notes-7-restricted"]) == 0
+    assert "model.attention_radius" in capfd.readouterr().out.splitlines()[2:]
 
 
 def test_settings_go_to_the_recipe_or_the_study_of_an_item(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    assert run(["texts", "notes-6.3", "--show", "--set", "data.folder=my trees"]) == 0
+    assert run(["texts", "notes-6.3-wsj", "--show", "--set", "data.folder=my trees"]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "command: heedful train wsj-parse --set 'data.folder=my trees'"
-    assert run(["texts", "notes-6.3", "--set", f"data.folder={tmp_path}", "--set", "model.nosuch=1"]) == 2
+    assert run(["texts", "notes-6.3-wsj", "--set", f"data.folder={tmp_path}", "--set", "model.nosuch=1"]) == 2
     assert "`model.nosuch` is not a key" in capsys.readouterr().err
 
 
@@ -92,9 +92,9 @@ def test_an_item_without_a_command_says_why(capsys: pytest.CaptureFixture[str]) 
 def test_a_model_that_is_not_there_and_an_unknown_item_are_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    assert run(["texts", "seq2seq-output", "--model", str(tmp_path / "none")]) == 2
+    assert run(["texts", "notes-greedy-speed", "--model", str(tmp_path / "none")]) == 2
     assert (
-        "none is not there, but seq2seq-output needs a trained translator: run `heedful demo` first, or name one "
+        "none is not there, but notes-greedy-speed needs a trained translator: run `heedful demo` first, or name one "
         in (capsys.readouterr().err)
     )
     assert run(["texts", "thesis-3.1"]) == 2

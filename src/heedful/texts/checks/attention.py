@@ -42,39 +42,39 @@ def scaled_dot_product() -> Computed:
 
 
 def _heads(module: nn.Module, x_q: Tensor, x_k: Tensor, causal: bool = False) -> Tensor:
-    """Return Concat(head_1 ..) W_O by a loop over heads, with the matrices of a module."""
+    """Return Concat(head_1 ..) W_O by a loop over heads, with the matrices of a module, which has no biases."""
     if isinstance(module, SelfAttention):
         w_q, w_k, w_v = module.project.weight.detach().chunk(3)
-        b_q, b_k, b_v = module.project.bias.detach().chunk(3)
     else:
         assert isinstance(module, CrossAttention)
-        w_q, b_q = module.project_query.weight.detach(), module.project_query.bias.detach()
-        (w_k, w_v), (b_k, b_v) = (
-            part.detach().chunk(2) for part in (module.project_memory.weight, module.project_memory.bias)
-        )
+        w_q, (w_k, w_v) = module.project_query.weight.detach(), module.project_memory.weight.detach().chunk(2)
     width, heads = _WIDTH // _HEADS, []
     for head in range(_HEADS):
         rows = slice(head * width, (head + 1) * width)
-        q, k, v = (x @ w[rows].T + b[rows] for x, w, b in ((x_q, w_q, b_q), (x_k, w_k, b_k), (x_k, w_v, b_v)))
+        q, k, v = x_q @ w_q[rows].T, x_k @ w_k[rows].T, x_k @ w_v[rows].T
         scores = q @ k.T / math.sqrt(width)
         if causal:
             scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf)
         heads.append(torch.tensor([_softmax(row) for row in scores.tolist()], dtype=torch.float64) @ v)
-    output = cast(nn.Linear, module.output)
-    return torch.cat(heads, dim=1) @ output.weight.detach().T + output.bias.detach()
+    return torch.cat(heads, dim=1) @ cast(nn.Linear, module.output).weight.detach().T
+
+
+def _self_attention(causal: bool = False) -> nn.Module:
+    return randomize(SelfAttention(_WIDTH, _HEADS, causal=causal, bias=False))
 
 
 def multi_head() -> Computed:
-    """Concat(head_1 .. head_h) W_O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V)"""
+    """Concat(head_1 .. head_h) W_O, head_i = Attention(Q W_i^Q, K W_i^K, V W_i^V), without biases (`model.bias`)"""
     with drawn():
-        module, x = randomize(SelfAttention(_WIDTH, _HEADS)), numbers(_TOKENS, _WIDTH)
+        module, x = _self_attention(), numbers(_TOKENS, _WIDTH)
         return Computed(_heads(module, x, x), module(x, Layout.of([_TOKENS])))
 
 
 def cross_attention() -> Computed:
     """Queries of the decoder, keys and values of the encoder"""
     with drawn():
-        module, x, memory = randomize(CrossAttention(_WIDTH, _HEADS)), numbers(2, _WIDTH), numbers(_TOKENS, _WIDTH)
+        module = randomize(CrossAttention(_WIDTH, _HEADS, bias=False))
+        x, memory = numbers(2, _WIDTH), numbers(_TOKENS, _WIDTH)
         ours = module(x, Layout.of([2]), memory, Layout.of([_TOKENS]))
         return Computed(_heads(module, x, memory), ours)
 
@@ -82,14 +82,14 @@ def cross_attention() -> Computed:
 def causal_mask() -> Computed:
     """Scores of later positions are minus infinity"""
     with drawn():
-        module, x = randomize(SelfAttention(_WIDTH, _HEADS, causal=True)), numbers(_TOKENS, _WIDTH)
+        module, x = _self_attention(causal=True), numbers(_TOKENS, _WIDTH)
         return Computed(_heads(module, x, x, causal=True), module(x, Layout.of([_TOKENS])))
 
 
 def mask_tokens() -> Computed:
     """Later tokens replaced by a mask token, and all of them seen, in the text; minus infinity on scores"""
     with drawn():
-        module, x = randomize(SelfAttention(_WIDTH, _HEADS, causal=True)), numbers(_TOKENS, _WIDTH)
+        module, x = _self_attention(causal=True), numbers(_TOKENS, _WIDTH)
         masked = torch.stack([_heads(module, row, row)[i] for i, row in enumerate(_with_masks(x))])
         return Computed(masked, module(x, Layout.of([_TOKENS])), _heads(module, x, x, causal=True))
 

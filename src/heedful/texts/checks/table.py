@@ -4,8 +4,9 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from heedful.texts.checks import attention, recurrent, training, transformer
+from heedful.texts.checks import attention, heads, layers, optimizers, recurrent, training, transformer
 from heedful.texts.checks.computed import Computed
+from heedful.texts.checks.models import architecture, bert, inputs, norms, published, search, sequence_to_sequence
 from heedful.texts.checks.thesis import gates, kinds, rates, recurrence, scores, stacks, translators
 from heedful.texts.checks.tutorial import (
     bleu,
@@ -19,12 +20,14 @@ from heedful.texts.checks.tutorial import (
     through_time,
 )
 
+_SHARED: Final = (recurrent, attention, heads, layers, transformer, training, optimizers)
+_MODELS: Final = (architecture, bert, inputs, norms, published, search, sequence_to_sequence)
 _THESIS: Final = (recurrence, gates, translators, scores, kinds, stacks, rates)
 _TUTORIAL: Final = (language, bleu, through_time, cells, pooling, printed_classes, blocks, recipes, stability)
 
 CHECKS: Final[Mapping[str, Callable[[], Computed]]] = {
     name: check
-    for module in (recurrent, attention, transformer, training, *_THESIS, *_TUTORIAL)
+    for module in (*_SHARED, *_MODELS, *_THESIS, *_TUTORIAL)
     for name, check in vars(module).items()
     if inspect.isfunction(check) and check.__module__ == module.__name__ and not name.startswith("_")
 }

@@ -1,11 +1,10 @@
 """Schedules, optimizers, losses, masking, perplexity and length penalties."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
-from torch import nn
 
 from heedful.config.train.optimizers import Adam
 from heedful.config.train.schedules import (
@@ -73,61 +72,6 @@ def untuned_exponential_warmup() -> Computed:
 def untuned_linear_warmup() -> Computed:
     """min(1, t (1 - beta2) / 2)"""
     return _warmup(UntunedLinearWarmup(kind="untuned_linear"), lambda step: min(1.0, (1 - 0.999) / 2 * step))
-
-
-# --- optimizers -------------------------------------------------------------------------------------------------------
-
-_GRADIENTS = (0.5, -1.0, 2.0, 0.1)
-
-
-def _stepped(optimizer: torch.optim.Optimizer, weight: nn.Parameter) -> list[float]:
-    """Return a weight after each of some gradients."""
-    found = []
-    for gradient in _GRADIENTS:
-        weight.grad = torch.full_like(weight, gradient)
-        optimizer.step()
-        found.append(float(weight.detach()))
-    return found
-
-
-def adam_without_the_exponent() -> Computed:
-    """Moments over 1 - beta in the text; over 1 - beta^t"""
-    weight = nn.Parameter(torch.ones((), dtype=torch.float64))
-    ours = _stepped(torch.optim.Adam([weight], lr=0.1, betas=(0.9, 0.98), eps=1e-9), weight)
-    return Computed(_adam(lambda beta, step: 1 - beta), ours, _adam(lambda beta, step: 1 - beta**step))
-
-
-def _adam(correction: Callable[[float, int], float]) -> Sequence[float]:
-    w, m, v, found = 1.0, 0.0, 0.0, []
-    for step, gradient in enumerate(_GRADIENTS, start=1):
-        m, v = 0.9 * m + 0.1 * gradient, 0.98 * v + 0.02 * gradient**2
-        w -= 0.1 * (m / correction(0.9, step)) / (math.sqrt(v / correction(0.98, step)) + 1e-9)
-        found.append(w)
-    return found
-
-
-def adagrad() -> Computed:
-    """g = g + gradient^2; w = w - rate gradient / sqrt(g)"""
-    weight = nn.Parameter(torch.ones((), dtype=torch.float64))
-    ours = _stepped(torch.optim.Adagrad([weight], lr=0.1), weight)
-    w, g, text = 1.0, 0.0, []
-    for gradient in _GRADIENTS:
-        g += gradient**2
-        w -= 0.1 * gradient / math.sqrt(g)
-        text.append(w)
-    return Computed(text, ours)
-
-
-def rmsprop() -> Computed:
-    """g = rho g + (1 - rho) gradient^2"""
-    weight = nn.Parameter(torch.ones((), dtype=torch.float64))
-    ours = _stepped(torch.optim.RMSprop([weight], lr=0.1, alpha=0.25, eps=1e-12), weight)
-    w, g, text = 1.0, 0.0, []
-    for gradient in _GRADIENTS:
-        g = 0.25 * g + 0.75 * gradient**2
-        w -= 0.1 * gradient / math.sqrt(g)
-        text.append(w)
-    return Computed(text, ours)
 
 
 # --- losses and scores ------------------------------------------------------------------------------------------------

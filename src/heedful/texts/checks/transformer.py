@@ -12,7 +12,6 @@ from heedful.config.model.transformer import TransformerModel
 from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.from_recipe.initialization import decoder_scales
 from heedful.models.from_recipe.network import build_model
-from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.transformer.blocks import EncoderBlock
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.layers.embedding import Embedding
@@ -45,15 +44,6 @@ def encoder_block() -> Computed:
         x, layout = numbers(_TOKENS, _WIDTH), Layout.of([_TOKENS])
         n = _norm(attention(x, layout) + x, block.around_attention.after)
         return Computed(_norm(network(n) + n, block.around_network.after), block(x, layout))
-
-
-def layer_norm() -> Computed:
-    """a (x - mean) / (deviation + epsilon) + b in the text; epsilon is added to the variance, under the root"""
-    with drawn():
-        norm, x = cast(LayerNorm, randomize(LayerNorm(_WIDTH))), 0.01 * numbers(_TOKENS, _WIDTH)
-        mean, deviation = x.mean(1, keepdim=True), x.std(1, keepdim=True, correction=0)
-        text = norm.weight * (x - mean) / (deviation + norm.eps) + norm.bias
-        return Computed(text, norm(x), _norm(x, norm))
 
 
 def pre_norm() -> Computed:
@@ -104,11 +94,6 @@ def wavelengths() -> Computed:
     return Computed([2 * math.pi, 2 * math.pi * 10_000], ours, right, tolerance=1e-2)
 
 
-def embeddings() -> Computed:
-    """Embeddings times sqrt(d), plus positions"""
-    return _embedded(math.sqrt(_WIDTH))
-
-
 def embeddings_without_the_root() -> Computed:
     """Embeddings times d in the text, where the root was lost; times sqrt(d)"""
     return _embedded(float(_WIDTH))
@@ -122,19 +107,6 @@ def _embedded(factor: float) -> Computed:
         ours = module(packed.values, packed.layout)
         table, rows = Sinusoidal(_WIDTH).table[:3], weight.detach()[[3, 0, 4]]
         return Computed(factor * rows + table, ours, math.sqrt(_WIDTH) * rows + table, tolerance=1e-5)
-
-
-def output_probabilities() -> Computed:
-    """softmax(W decoder(encoder(x)) + b) in the text; W is the shared embedding, and there is no b"""
-    with drawn():
-        config = TransformerModel(width=_WIDTH, heads=2, layers=1, inner=6)
-        model = cast(EncoderDecoder, randomize(build_model(config, 5, 5)))
-        set_precision(model, torch.float64)
-        source, target = Packed.of([[2, 3]]), Packed.of([[1, 4]])
-        states = model.states(source, target)
-        weight, bias = next(model.parameters()), numbers(5)
-        text, right = ((states @ weight.T.to(states) + b).softmax(-1) for b in (bias.to(states), 0))
-        return Computed(text, model(source, target).softmax(-1), right)
 
 
 def bert_sizes() -> Computed:
