@@ -240,11 +240,11 @@ def fill(run: Path) -> dict[str, Any]:
     filler: Any = load(run)
     found = {}
     for name, text in BLANKS.items():
-        (candidates,) = filler.fill(text, top=filler.tokenizer.size).masks
-        known = {candidate.text: candidate.probability for candidate in candidates}
+        (candidates,) = filler.fill(text, top=filler.vocabularies["text"].size).masks
+        known = {candidate.piece: candidate.probability for candidate in candidates}
         found[name] = {
             "text": text,
-            "best": {candidate.text: round(candidate.probability, 4) for candidate in candidates[:8]},
+            "best": {candidate.piece: round(candidate.probability, 4) for candidate in candidates[:8]},
             "named": {word: known[word] for word in WORDS if word in known},
         }
     return found
