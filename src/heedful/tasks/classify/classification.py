@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from heedful.metrics.classification import ClassificationResult, mark_classes
-from heedful.tasks.shared.pooled.sparse_regression import Loss, Penalties
+from heedful.tasks.shared.pooled.sparse_regression import Features, Loss, Penalties
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,15 @@ class ClassLoss(Loss):
     def slopes(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> Float[Tensor, "B C"]:
         """Return the gradient of each row's loss."""
         return class_probabilities(scores_BC, self.several) - true_BC
+
+    def telling(self, x: Features, true_BC: Float[Tensor, "B C"]) -> Float[Tensor, "J"]:
+        """Return (1 + r_j / |r|) / 2, r_j = max_c |log P(j | c) / P(j | not c)|      Wang and Manning 2012
+
+        P(j | c) = (1 + texts of c with the feature) / sum_j
+        """
+        with_JC = x.sums_JC(true_BC)
+        told_JC, others_JC = 1 + with_JC, 1 + x.texts_J().unsqueeze(1) - with_JC
+        return x.relative(((told_JC / told_JC.sum(0)).log() - (others_JC / others_JC.sum(0)).log()).abs().amax(1))
 
     def right(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> float | None:
         """Return the share of rows whose class is right; with several classes, the loss decides."""

@@ -20,7 +20,15 @@ from heedful.tasks.classify.classification import ClassLoss
 from heedful.tasks.classify.task import ClassifyTask
 from heedful.tasks.shared.pooled import ngrams
 from heedful.tasks.shared.pooled.ngrams import NgramRegression
-from heedful.tasks.shared.pooled.sparse_regression import Features, Trial, _close, choose_settings, cross_validate
+from heedful.tasks.shared.pooled.sparse_regression import (
+    Features,
+    SquaredLoss,
+    Trial,
+    _close,
+    choose_settings,
+    cross_validate,
+    minimise_with,
+)
 from heedful.tasks.shared.validation import Asked
 from heedful.training.checkpoints import Position
 
@@ -108,6 +116,52 @@ def test_cross_validation_scores_texts_that_a_regression_has_not_seen() -> None:
             right += int((scores.argmax(1) == numbers[held]).sum())
         assert trial.loss == pytest.approx(loss / 45, abs=1e-3)
         assert trial.right == pytest.approx(right / 45)
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_features_that_tell_classes_apart_get_larger_factors(several: bool) -> None:
+    """Against the definition, class by class and feature by feature; and cross-validation knows its own part alone."""
+    chance = np.random.default_rng(2)
+    x = torch.from_numpy((chance.random((30, 5)) < 0.5).astype(np.float32))
+    x[:3] = 1  # each feature occurs, in each fold too
+    labels = [[0, 2], [1], [2], [1, 0]] * 7 + [[0], [2]] if several else [[number * 7 // 5 % 3] for number in range(30)]
+    true = _marks(labels, 3)
+    ratios = []
+    for feature in range(5):
+        of_classes = []
+        for c in range(3):
+            with_c, without_c = true[:, c] == 1, true[:, c] == 0
+            shares = [
+                (1 + float(x[rows, feature].sum())) / sum(1 + float(x[rows, other].sum()) for other in range(5))
+                for rows in (with_c, without_c)
+            ]
+            of_classes.append(abs(np.log(shares[0] / shares[1])))
+        ratios.append(max(of_classes))
+    counts = x.sum(0).numpy()
+    size = np.sqrt(sum(count * ratio**2 for count, ratio in zip(counts, ratios, strict=True)) / counts.sum())
+    kind, expected = ClassLoss(several), [(1 + ratio / size) / 2 for ratio in ratios]
+    assert kind.telling(_dense(x), true).tolist() == pytest.approx(expected, rel=1e-5)
+
+    (trial,) = cross_validate(_dense(F.normalize(x)), true, kind, (2.0,), telling=True).values()
+    loss = 0.0
+    for fold in range(3):
+        held = torch.arange(1, 31) % 3 == fold
+        factor = kind.telling(_dense(x[~held]), true[~held])
+        weights, bias = torch.zeros(5, 3), torch.zeros(3)
+        known = _dense(F.normalize(x[~held] * factor))
+        minimise_with(known, true[~held], weights, bias, kind, 2.0, 20)
+        loss += kind.value(F.normalize(x[held] * factor) @ weights + bias, true[held]) / 3
+    assert trial.loss == pytest.approx(loss, rel=1e-4)
+
+
+def test_features_that_tell_of_numbers_get_larger_factors() -> None:
+    x = torch.tensor([[1.0, 0, 1], [0, 1, 1], [1, 0, 1], [0, 1, 1], [1, 1, 0]])
+    true = torch.tensor([[3.0], [-1.0], [4.0], [-2.0], [1.0]])  # their mean is 1
+    ratios = np.array([(2 + 3 + 0) / 4, (2 + 3 - 0) / 4, abs(2 - 2 + 3 - 3) / 5])
+    size = np.sqrt((np.array([3, 3, 4]) * ratios**2).sum() / 10)
+    assert SquaredLoss().telling(_dense(x), true).tolist() == pytest.approx(((1 + ratios / size) / 2).tolist())
+    assert len(SquaredLoss().telling(_dense(torch.zeros(5, 0)), true)) == 0
+    assert len(ClassLoss(False).telling(_dense(torch.zeros(5, 0)), torch.eye(5))) == 0
 
 
 def test_features_that_are_new_do_not_shrink_the_others_of_a_text_in_cross_validation() -> None:

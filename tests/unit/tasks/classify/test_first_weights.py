@@ -35,12 +35,14 @@ def built(**options: object) -> tuple[Classifier, NgramBag]:
 
 
 @torch.no_grad()
-def test_weights_are_rarities_and_rows_without_texts_weigh_nothing() -> None:
+def test_words_that_tell_the_class_weigh_more_than_their_rarity_and_rows_without_texts_nothing() -> None:
     network, bag = built()
     set_first_weights(network, bag, TextCollator(30), [STORE], ClassLoss(several=False), aims)
     assert bag.weights is not None
-    assert float(bag.weights[5]) == pytest.approx(np.log(7 / 4) + 1)  # in three of six texts
-    assert float(bag.weights[6]) == pytest.approx(np.log(7 / 3) + 1)
+    in_three = np.log(7 / 4) + 1  # of six texts
+    in_four = np.log(7 / 5) + 1
+    assert float(bag.weights[5]) / in_three == pytest.approx(float(bag.weights[8]) / in_three)  # one class each
+    assert float(bag.weights[5]) / in_three > 1.2 * float(bag.weights[7]) / in_four  # 7: two texts of each class
     assert float(bag.weights[10]) == 0
 
 
@@ -61,10 +63,13 @@ def test_the_network_begins_as_the_regression(several: bool) -> None:
     assert torch.allclose(torch.zeros(6).index_add(0, texts, values.square()), torch.ones(6))
 
 
+@torch.no_grad()
 def test_a_pool_that_is_not_the_mean_begins_with_rarities_alone() -> None:
     network, bag = built(pool="attention")
     before = network.output.weight.clone()
     set_first_weights(network, bag, TextCollator(30), [STORE], ClassLoss(several=False), aims)
     assert torch.equal(network.output.weight, before)
     assert bag.weights is not None
-    assert not torch.equal(bag.weights, torch.ones_like(bag.weights))
+    assert float(bag.weights[5]) == pytest.approx(np.log(7 / 4) + 1)  # in three of six texts
+    assert float(bag.weights[6]) == pytest.approx(np.log(7 / 3) + 1)
+    assert float(bag.weights[10]) == 0

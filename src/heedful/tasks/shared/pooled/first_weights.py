@@ -74,9 +74,12 @@ def _set_solution(
     known, feature = torch.cat([part[1] for part in parts]).unique(return_inverse=True)
     x = Features(int(starts[-1]), text, feature, torch.cat([part[2] for part in parts]))
     weights_JC, bias_C = torch.zeros(len(known), classes), torch.zeros(classes)
-    share = minimise(x, known >= bag.tokens, true_BC, weights_JC, bias_C, kind)
+    factor_J = minimise(x, known >= bag.tokens, true_BC, weights_JC, bias_C, kind, telling=True)
     assert bag.weights is not None
-    bag.weights[bag.tokens :] *= share
+    vectors = bag.vector_rows(torch.arange(len(bag.weights), device=device))
+    factors = torch.ones(int(vectors.max()) + 1, device=device)  # n-grams of no training text weigh nothing already
+    factors[known.to(device)] = factor_J.to(device)
+    bag.weights.mul_(factors[vectors])
     single = known < bag.tokens
     _put(bag.embedding.weight, known[single], weights_JC[single])
     if bag.hashed is not None:

@@ -49,8 +49,8 @@ class NgramRegression:
         start = cls(known, rarity, torch.zeros(len(known), columns), torch.zeros(columns))
         x = start.features(texts)
         pairs = known // _KIND % 2 == 1
-        share = minimise(x, torch.from_numpy(pairs), true_BC, start.weights_JC, start.bias_C, kind)
-        return replace(start, rarity=np.where(pairs, np.float32(share), np.float32(1)) * rarity)
+        factor_J = minimise(x, torch.from_numpy(pairs), true_BC, start.weights_JC, start.bias_C, kind)
+        return replace(start, rarity=factor_J.numpy() * rarity)
 
     def features(self, texts: Sequence[NDArray[np.int64]]) -> Features:
         """Return (1 + log count) * rarity of the known features of texts, each text of length 1."""
