@@ -105,7 +105,7 @@ def test_a_model_that_is_not_there_and_an_unknown_item_are_refused(
     assert capsys.readouterr().err.endswith("`nosuch` is not an item of the texts. `heedful texts` lists all.\n")
 
 
-@pytest.mark.parametrize("item", ["seq2seq-output", "seq2seq-alignment"])
+@pytest.mark.parametrize("item", ["notes-greedy-speed", "seq2seq-alignment"])
 def test_a_model_that_does_not_translate_is_refused(item: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["texts", item, "--model", "tests/golden/bundles/bert"]) == 2
     assert capsys.readouterr().err == (
@@ -115,7 +115,7 @@ def test_a_model_that_does_not_translate_is_refused(item: str, capsys: pytest.Ca
 
 
 @pytest.mark.parametrize(("item", "file", "what", "recipe"), [
-    ("notes-6.3", "wsj-02-21.trees", "trains the recipe `wsj-parse`", "wsj-parse"),
+    ("notes-6.3-wsj", "wsj-02-21.trees", "trains the recipe `wsj-parse`", "wsj-parse"),
     ("seq2seq-bottleneck", "train.lc.norm.tok.en.gz", "runs the study `ladder` of the recipe `sutskever`", "sutskever"),
 ])  # fmt: skip
 def test_an_item_whose_files_are_not_here_is_refused_with_the_way_to_name_their_folder(
