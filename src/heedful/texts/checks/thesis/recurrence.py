@@ -92,15 +92,17 @@ def outputs_fed_back() -> Computed:
 
 
 def past_only_through_outputs() -> Computed:
-    """Two pasts with other states h(t-1) and the same output o(t-1) have the same future"""
+    """How much futures of two states h(t-1) with the same 2 outputs differ, and of those with 4 outputs: not, and do"""
     with drawn():
-        network, x = _output_network(OutputToHidden), numbers(2, _INPUTS)
-        # Of 4 states only 2 outputs are seen: a change of h in the null space of V is lost.
-        h = numbers(_WIDTH)
-        hidden = torch.linalg.svd(network.to_output.weight.detach()).Vh[-1]
-        pasts = [network.to_output(one) for one in (h, h + hidden)]
-        futures = [network.step(x[:1], past[None])[0] for past in pasts]
-        return Computed(futures[0], futures[1])
+        x, h, differences = numbers(1, _INPUTS), numbers(_WIDTH), []
+        for outputs in (_OUTPUTS, _WIDTH):
+            network = cast(OutputToHidden, randomize(OutputToHidden(_INPUTS, _WIDTH, outputs)))
+            # The change of h that V shows least: with fewer outputs than states, not at all.
+            hidden = torch.linalg.svd(network.to_output.weight.detach()).Vh[-1]
+            pasts = [network.to_output(one) for one in (h, h + hidden)]
+            futures = [network.step(x, past[None])[0] for past in pasts]
+            differences.append(float((futures[0] - futures[1]).abs().max().detach() > 1e-9))
+        return Computed([0.0, 1.0], differences)
 
 
 def one_output_at_the_end() -> Computed:

@@ -8,6 +8,10 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Layout, Packed
 from heedful.config.model.transformer import TransformerModel
+from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.decode.query import Query
+from heedful.decode.search import search
+from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.transformer.blocks import DecoderBlock
@@ -122,9 +126,9 @@ def decoder_as_printed() -> Computed:
         return Computed(rest(mha(memory, memory, first), x), ours, rest(mha(first, memory, memory), first))
 
 
-def _transformer(**options: object) -> EncoderDecoder:
+def _transformer(vocabulary: int = 5, **options: object) -> EncoderDecoder:
     table = {"width": _WIDTH, "heads": _HEADS, "layers": 2, "inner": 6, **options}
-    model = cast(EncoderDecoder, randomize(build_model(TransformerModel.model_validate(table), 5, 5)))
+    model = cast(EncoderDecoder, randomize(build_model(TransformerModel.model_validate(table), vocabulary, vocabulary)))
     set_precision(model, torch.float64)
     return model
 
@@ -178,6 +182,34 @@ def one_representation_per_token() -> Computed:
         model = _transformer()
         counts = [len(model.encoder(Packed.of([[2] * length])).values) for length in (1, 3, 7)]
         return Computed([1, 3, 7], [float(count) for count in counts])
+
+
+def ends_at_the_end_token() -> Computed:
+    """What a greedy search writes: the likeliest token of each step until <end> is the likeliest"""
+    with drawn(6):  # a seed with which the model writes some tokens before it ends
+        model = _transformer(8, output_bias=True)
+        with torch.no_grad():  # a search never writes <pad>, <s> and <unk>
+            model.output.bias.copy_(torch.tensor([-9.0, -9.0, 0.0, -9.0, 0.0, 0.0, 0.0, 0.0]))  # type: ignore[union-attr]
+        source, written = Packed.of([_SOURCE]), [BEGIN]
+        while len(written) < 12:
+            written.append(int(model(source, Packed.of([written]))[-1].argmax()))
+            if written[-1] == END:
+                break
+        found = search(model, [Query(_SOURCE, 11)], SearchSettings(beam=1), 100)[0][0]
+        ours = [BEGIN, *found.tokens, *([END] if found.complete else [])]
+        return Computed([float(token) for token in written], [float(token) for token in ours])
+
+
+def every_output_from_every_input() -> Computed:
+    """How many of 3 inputs each of 3 vectors of the encoder depends on: all of them"""
+    with drawn():
+        module, x = _attention()
+        x.requires_grad_()
+        counts = []
+        for row in module(x, _LAYOUT):
+            gradient = torch.autograd.grad(row.sum(), x, retain_graph=True)[0]
+            counts.append(float((gradient.abs().sum(1) > 0).sum()))
+        return Computed([3.0, 3.0, 3.0], counts)
 
 
 # --- positions --------------------------------------------------------------------------------------------------------

@@ -68,6 +68,16 @@ def states_of_both_directions() -> Computed:
         return Computed(text, ours, torch.cat([forward, backward], dim=1))
 
 
+def first_state_from_the_context() -> Computed:
+    """s(0) = tanh(V C + b): the decoder starts from the context"""
+    with drawn():
+        model = _translator("cho")
+        wiring = cast(Cho, _wiring(model))
+        context = _run(model, _inputs())[0].context
+        text = torch.tanh(wiring.first.hidden.weight.detach() @ context + wiring.first.hidden.bias.detach())
+        return Computed(text, wiring.start(model.encoder(Packed.of([_SOURCE])), 1, False).recurrent.hidden[0])
+
+
 def context_of_one_size() -> Computed:
     """The size of the context of sources of 1, 4 and 50 tokens: the same"""
     with drawn():
