@@ -67,6 +67,7 @@ RECURRENT: dict[str, Options] = {
         "bidirectional": False,
         "reverse_source": True,
     },
+    "vector-gru": {"wiring": "vector", "embedding": 12},
     "cho-gru": {"wiring": "cho", "embedding": 12, "embeddings": 2},
     "bahdanau-gru": {"wiring": "bahdanau", "tie": "decoder"},
     "cho-gru-paper": {"wiring": "cho", "cell": "gru_paper"},

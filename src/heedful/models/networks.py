@@ -5,6 +5,7 @@ from typing import Any, cast
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from heedful.base.packed import Images, Nested, Packed
 from heedful.data.batches.pairs import PairBatch
@@ -23,6 +24,7 @@ from heedful.nn.layers.letters import LetterVectors
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import FirstPool
 from heedful.nn.per_sentence import ends_of_sentences
+from heedful.nn.recurrent.output_feedback import OutputToHidden, TeacherForced
 
 
 class EncoderDecoder(Generator):
@@ -170,7 +172,7 @@ class WordClassifier(nn.Module):
         self,
         encoder: nn.Module,
         dropout: float,
-        output: Linear,
+        output: Linear | OutputToHidden,
         chain: LinearChain | None = None,
         letters: LetterVectors | None = None,
         hidden: Hidden | None = None,
@@ -181,11 +183,32 @@ class WordClassifier(nn.Module):
 
     def forward(self, batch: TaggedBatch) -> Float[Tensor, "W C"]:
         """Score every label of each word."""
+        scores_WC: Tensor = self.output(self.drop(self.hidden(self.states(batch))))
+        return scores_WC
+
+    def states(self, batch: TaggedBatch) -> Float[Tensor, "W E"]:
+        """Return the encoder's state at the first piece of each word."""
         text = batch.text if self.letters is None else self.letters(batch.text)
         encoded: Packed = self.encoder(text)
-        y_WE = encoded.values.index_select(0, batch.places)
-        scores_WC: Tensor = self.output(self.drop(self.hidden(y_WE)))
-        return scores_WC
+        return encoded.values.index_select(0, batch.places)
+
+
+class FedBackClassifier(WordClassifier):
+    """h(t) = tanh(U D(x(t)) + W r(t-1) + b), scores(t) = V h(t) + c: a word reads what the word before was given.
+
+    x(t) is the encoder's state at the first piece of word t. r is what the wiring feeds back: scores, or labels, which
+    are the true ones in training.
+    """
+
+    output: OutputToHidden
+
+    def forward(self, batch: TaggedBatch) -> Float[Tensor, "W C"]:
+        """Score every label of each word: in training with true labels all at once, otherwise word by word."""
+        x_WE = self.drop(self.states(batch))
+        if not self.training or not isinstance(self.output, TeacherForced):
+            return self.output(x_WE, batch.words)
+        known_W = batch.labels.clamp(min=0)  # labels of dummies, IGNORED, are fed to dummies alone
+        return self.output(x_WE, batch.words, one_hot(known_W, self.output.output_width).to(x_WE.dtype))
 
 
 class SpanReader(nn.Module):

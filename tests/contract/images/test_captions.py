@@ -35,6 +35,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "vit, bahdanau": (VIT, {"family": "recurrent", "width": 10, "distribution": "sparsemax"}),
     "convolutions, sutskever": (CONVOLUTIONS, {"family": "recurrent", "width": 10, "wiring": "sutskever"}),
     "convolutions, reinforce": (CONVOLUTIONS, {"family": "recurrent", "width": 10, "choice": "reinforce"}),
+    "convolutions, vector": (CONVOLUTIONS, {"family": "recurrent", "width": 10, "wiring": "vector"}),
     "vit, cho": (VIT, {"family": "recurrent", "width": 10, "wiring": "cho", "cell": "lstm"}),
 }
 AUGMENTATION = {"shift": 3, "rotation": 10.0, "crop": 0.8}

@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from heedful.base.packed import Layout
+from heedful.base.packed import Layout, Packed
+from heedful.models.recurrent.wirings import Repeated
 from heedful.nn.per_sentence import last_state
 from heedful.nn.recurrent.output_feedback import (
     OutputToHidden,
     TeacherForced,
-    VectorToSequence,
     identity,
     one_hot_argmax,
 )
@@ -151,33 +151,22 @@ def test_sentences_that_begin_or_are_all_empty_have_a_last_state_of_zeros() -> N
 
 
 def test_a_vector_is_given_at_every_step_beside_the_last_target() -> None:
-    stack = RecurrentStack("rnn_tanh", 2 + INPUTS, WIDTH).double()
-    vectors = torch.randn(len(LENGTHS), 2, dtype=torch.float64, requires_grad=True)
+    stack = RecurrentStack("rnn_tanh", INPUTS + 2, WIDTH).double()
+    patches = torch.randn(2 * len(LENGTHS), 2, dtype=torch.float64, requires_grad=True)
     targets = inputs()
-    found, last = VectorToSequence(stack)(vectors, targets, Layout.of(LENGTHS))
+    memory = Packed(patches, Layout.of([2] * len(LENGTHS)))
+    found = Repeated(stack)(targets, Layout.of(LENGTHS), memory)
     weight_x, weight_h, bias_x, bias_h = stack.layers[0].parameters()
-    expected, ends = [], []
-    for vector, sentence in zip(vectors, targets.split(LENGTHS), strict=True):
+    expected = []
+    for image, sentence in zip(patches.split(2), targets.split(LENGTHS), strict=True):
         h = torch.zeros(WIDTH, dtype=torch.float64)
         for target in sentence:
-            h = torch.tanh(weight_x @ torch.cat([vector, target]) + bias_x + weight_h @ h + bias_h)
+            h = torch.tanh(weight_x @ torch.cat([target, image.mean(dim=0)]) + bias_x + weight_h @ h + bias_h)
             expected.append(h)
-        ends.append(h)
     assert close(found, torch.stack(expected))
-    assert close(last.hidden[0], torch.stack(ends))
-    (gradient,) = torch.autograd.grad(found.sum(), vectors, retain_graph=True)
-    (known,) = torch.autograd.grad(torch.stack(expected).sum(), vectors)
+    (gradient,) = torch.autograd.grad(found.sum(), patches, retain_graph=True)
+    (known,) = torch.autograd.grad(torch.stack(expected).sum(), patches)
     assert close(gradient, known)
-
-
-def test_vector_to_sequence_steps_as_it_runs() -> None:
-    wiring = VectorToSequence(RecurrentStack("lstm", 2 + INPUTS, WIDTH, layers=2)).double()
-    vectors, targets = torch.randn(2, 2, dtype=torch.float64), torch.randn(2, 3, INPUTS, dtype=torch.float64)
-    whole, _ = wiring(vectors, targets.flatten(0, 1), Layout.of([3, 3]))
-    state = wiring.stack.start(2, vectors)
-    for step in range(3):
-        y, state = wiring.step(vectors, targets[:, step], state)
-        assert close(y, whole.unflatten(0, (2, 3))[:, step])
 
 
 # --- all of them ------------------------------------------------------------------------------------------------------

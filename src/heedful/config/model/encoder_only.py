@@ -6,6 +6,7 @@ from pydantic import Field, PositiveFloat, model_validator
 
 from heedful.config.model.encoders import (
     AnyLetters,
+    BagEncoderTable,
     RecurrentEncoderTable,
     TransformerEncoderTable,
 )
@@ -70,9 +71,9 @@ class TaggerModel(OnPart):
     """An encoder, and a linear map from its state at the first piece of each word to the word's label."""
 
     family: Literal["tagger"]
-    encoder: TokenEncoder = Field(
-        default=TransformerEncoderTable(), examples=[{"family": "recurrent", "cell": "lstm", "width": 200}]
-    )
+    encoder: Annotated[
+        TransformerEncoderTable | RecurrentEncoderTable | BagEncoderTable | BertModel, Field(discriminator="family")
+    ] = Field(default=TransformerEncoderTable(), examples=[{"family": "recurrent", "cell": "lstm", "width": 200}])
     """Family and shape of the encoder."""
     dropout: Share = 0.1
     """Dropout before the linear map."""
@@ -85,6 +86,27 @@ class TaggerModel(OnPart):
 
     With BIO or BIOES labels, it never chooses a forbidden sequence, such as `I-PER` after `O`.
     """
+    feedback: Literal["output", "target"] | None = Field(default=None, examples=["target"])
+    """What the hidden layer of a word reads of the word before, besides the encoder's state; by default nothing.
+
+    target: its label, in training the true one, so that all words are computed at once (teacher forcing), and
+    otherwise the model's own; output: the scores of its labels, always the model's own (Jordan 1986). The layer has a
+    tanh, and is as wide as `head_hidden` or, by default, the encoder's states.
+    """
+
+    @model_validator(mode="after")
+    def _labels_are_chosen_one_way(self) -> Self:
+        if self.feedback is not None and self.crf:
+            raise ValueError(
+                f'`feedback = "{self.feedback}"` chooses labels one after the other, and `crf = true` all together: '
+                "leave one of them out"
+            )
+        if isinstance(self.encoder, BagEncoderTable) and self.encoder.weighting != "equal":
+            raise ValueError(
+                f'`encoder.weighting = "{self.encoder.weighting}"` weighs the n-grams of whole texts, but a tagger '
+                "labels words: leave it out"
+            )
+        return self
 
 
 class ReaderModel(OnPart):

@@ -66,7 +66,7 @@ _OF_AN_ENCODER: Final = ("encoder_width", "bidirectional", "reverse_source")  # 
 class CaptionerModel(OnPart):
     """An encoder of images with a decoder of texts, which attends to the patches, or starts from their mean.
 
-    A recurrent decoder of the wiring "sutskever" or "cho" knows an image by one vector, the mean of its patches.
+    A recurrent decoder of the wiring "sutskever", "vector" or "cho" gets one vector, the mean of the patches.
     """
 
     part = "decoder"

@@ -18,9 +18,10 @@ from heedful.config.section import CellName, Layers, Positions, Share, Width
 
 
 class RecurrentModel(Part, Attending):
-    """A recurrent encoder and decoder, connected as in one of four papers.
+    """A recurrent encoder and decoder, connected as in one of four papers, or as in a book.
 
     sutskever   the encoder's last state initialises the decoder                         Sutskever et al. 2014
+    vector      it is an input of every step, and the decoder starts from zeros          Goodfellow et al. 2016
     cho         it is an input of every step and of the output layer                     Cho et al. 2014
     bahdanau    every step attends with the previous state; deep output with maxout      Bahdanau et al. 2015
     luong       every step attends with its own state, and feeds the result to the next  Luong et al. 2015
@@ -28,8 +29,8 @@ class RecurrentModel(Part, Attending):
 
     rewards: ClassVar[bool] = True
     family: Literal["recurrent"]
-    wiring: Literal["sutskever", "cho", "bahdanau", "luong"] = "bahdanau"
-    """Connection of encoder and decoder, by the paper that it is from."""
+    wiring: Literal["sutskever", "vector", "cho", "bahdanau", "luong"] = "bahdanau"
+    """Connection of encoder and decoder, by the paper that it is from; "vector" repeats one vector into every step."""
     cell: CellName = "gru"
     """Kind of recurrent cell.
 

@@ -150,11 +150,18 @@ def _recurrent_encoder(model: RecurrentModel, lengths: _Lengths) -> float:
 def _recurrent_decoder(model: RecurrentModel, lengths: _Lengths, memory_width: int) -> float:
     width, embedding = model.width, model.embedding_width
     context = width if model.wiring == "cho" else memory_width
-    fed = {"sutskever": 0, "cho": context, "bahdanau": context, "luong": width if model.input_feeding else 0}
+    fed = {
+        "sutskever": 0,
+        "vector": context,
+        "cho": context,
+        "bahdanau": context,
+        "luong": width if model.input_feeding else 0,
+    }
     layers = model.decoder_layers or model.layers
     cells = [_cell(model, width, width if layer else embedding + fed[model.wiring]) for layer in range(layers)]
     read_out = {
         "sutskever": 0,
+        "vector": 0,
         "cho": 2 * width * (width + embedding + context),
         "bahdanau": 2 * width * (width + embedding + context),
         "luong": width * (width + context),

@@ -1,7 +1,7 @@
 """From a recipe's [model] table to a network that reads one sequence: classifiers, taggers, readers, masked models."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar, assert_never
+from typing import Any, Final, Literal, TypeVar, assert_never
 
 import torch
 from torch import nn
@@ -29,7 +29,14 @@ from heedful.models.from_recipe.recurrent import encoder_stack, letters_stack, l
 from heedful.models.from_recipe.transformer import build_norm, transformer_encoder
 from heedful.models.heads import Hidden, MaskedHead, OneScore, Pooler
 from heedful.models.hierarchical import HierarchicalEncoder, LetteredEncoder, Pooled, VectorEncoder
-from heedful.models.networks import Classifier, LanguageEncoder, MaskedModel, SpanReader, WordClassifier
+from heedful.models.networks import (
+    Classifier,
+    FedBackClassifier,
+    LanguageEncoder,
+    MaskedModel,
+    SpanReader,
+    WordClassifier,
+)
 from heedful.nn.attention.aligned_pooling import AlignedPool
 from heedful.nn.attention.pair_pooling import COATTENTIONS, PairPool
 from heedful.nn.crf import LinearChain, transition_matrix
@@ -40,6 +47,7 @@ from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.ngrams import NgramBag
 from heedful.nn.layers.pooling import POOLS, Pool
 from heedful.nn.recurrent.letters import RecurrentLetters
+from heedful.nn.recurrent.output_feedback import OutputToHidden, TeacherForced, one_hot_argmax
 
 _SMALL: Final = 0.02
 Kind = TypeVar("Kind", bound=nn.Module)
@@ -68,8 +76,12 @@ def build_tagger(config: TaggerModel, vocabulary: int, labels: Sequence[str]) ->
     table = config.encoder
     weight = make_table(vocabulary, table.embedding_width)
     letters = None if config.letters is None else build_letters(config.letters, table.embedding_width)
-    output, hidden = build_head(config, table.memory_width, len(labels))
-    model = WordClassifier(_encoder(table, weight), config.dropout, output, letters=letters, hidden=hidden)
+    if config.feedback is None:
+        output, hidden = build_head(config, table.memory_width, len(labels))
+        model = WordClassifier(_encoder(table, weight), config.dropout, output, letters=letters, hidden=hidden)
+    else:
+        wiring = _fed_back(config.feedback, table.memory_width, config.head_hidden or table.memory_width, len(labels))
+        model = FedBackClassifier(_encoder(table, weight), config.dropout, wiring, letters=letters)
     _initialize(model, table)
     if config.crf:
         # Which label may follow which, where labels mark spans, depends on their names: it is not a weight.
@@ -77,6 +89,16 @@ def build_tagger(config: TaggerModel, vocabulary: int, labels: Sequence[str]) ->
         allowed = None if scheme is None else transition_matrix(allowed_transitions(labels, scheme))
         model.chain = LinearChain(len(labels), allowed)  # it begins with zeros
     return model
+
+
+def _fed_back(feedback: Literal["output", "target"], input_width: int, width: int, labels: int) -> OutputToHidden:
+    match feedback:
+        case "output":
+            return OutputToHidden(input_width, width, labels)
+        case "target":
+            return TeacherForced(input_width, width, labels, feedback=one_hot_argmax)
+        case _:
+            assert_never(feedback)
 
 
 def build_reader(config: ReaderModel, vocabulary: int) -> SpanReader:

@@ -14,7 +14,7 @@ from heedful.models.recurrent.decoder import EachSentence, EachToken, RecurrentD
 from heedful.models.recurrent.encoder import RecurrentEncoder
 from heedful.models.recurrent.initial_state import Bridge, Bridged, Handed, InitialState
 from heedful.models.recurrent.language_model import RecurrentLanguageModel
-from heedful.models.recurrent.wirings import Bahdanau, Cho, Luong, Sutskever, Unfed, Wiring
+from heedful.models.recurrent.wirings import Bahdanau, Cho, Luong, Repeated, Sutskever, Unfed, Wiring
 from heedful.nn.attention.windows import GlobalView, MonotoneView, PredictedView
 from heedful.nn.layers.embedding import Embedding, Output, make_embedding, make_table
 from heedful.nn.layers.linear import Linear
@@ -148,6 +148,8 @@ def _wiring(config: RecurrentModel, memory_width: int) -> Wiring:
     match config.wiring:
         case "sutskever":
             return Sutskever(_stack(config, word), _start(config, memory_width))
+        case "vector":
+            return Repeated(_stack(config, word + memory_width))
         case "cho":
             output = DeepOutput(width, word, width, width)
             return Cho(_stack(config, word + width), Linear(memory_width, width), _bridge(config, width), output)

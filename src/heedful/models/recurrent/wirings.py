@@ -1,6 +1,7 @@
-"""How a recurrent decoder uses a memory, after four papers.
+"""How a recurrent decoder uses a memory, after four papers and a book.
 
     sutskever   s(t) = f(s(t-1), y(t-1)),           s(0) the encoder's last state
+    vector      s(t) = f(s(t-1), y(t-1), v),        v the encoder's last state, s(0) zero
     cho         s(t) = f(s(t-1), y(t-1), c),        c from the encoder's last state
     bahdanau    s(t) = f(s(t-1), y(t-1), c(t)),     c(t) read with s(t-1)
     luong       s(t) = f(s(t-1), [y(t-1); h~(t-1)]), h~(t) from s(t) and from what is read with it
@@ -11,6 +12,7 @@ whatever does not depend on the previous step.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import replace
 
 import torch
@@ -108,41 +110,68 @@ class Sutskever(Wiring):
         return self._read_by_stack(y_NE, layout, rows)
 
 
-class Cho(Wiring):
-    """c = tanh(V h), s(0) = tanh(V' c), s(t) = f(s(t-1), y(t-1), c)      Cho et al. 2014, A.1
+class Repeated(Wiring):
+    """s(t) = f(s(t-1), [y(t-1); v]), s(0) = 0: one vector is an input of every step      Goodfellow et al. 2016, 10.2.4
 
-    h is the encoder's last state of the last layer. The output layer scores a deep output of s(t), y(t-1) and c.
+    v is the encoder's last state or, of an image, the mean of its patches. The output layer scores s(t).
     """
 
-    def __init__(self, stack: RecurrentStack, context: Linear, first: Bridge, output: DeepOutput) -> None:
+    def __init__(self, stack: RecurrentStack) -> None:
         super().__init__()
-        self.stack, self.context, self.first, self.output = stack, context, first, output
+        self.stack = stack
 
     def forward(self, y_NE: Float[Tensor, "N E"], layout: Layout, memory: Packed) -> Float[Tensor, "N W"]:
         """Run all steps by the stack."""
-        c_BC = self._context(memory)
-        s_NW, _ = self.stack(torch.cat([y_NE, copy_to_tokens(c_BC, layout)], dim=1), layout, self.first(c_BC))
-        return self.output(s_NW, y_NE, copy_to_tokens(self.output.of_context(c_BC), layout))
+        v_BC = self._vector(memory)
+        s_NW, _ = self.stack(torch.cat([y_NE, copy_to_tokens(v_BC, layout)], dim=1), layout, self._start(v_BC))
+        return self._read_out(s_NW, y_NE, v_BC, lambda of_sentences: copy_to_tokens(of_sentences, layout))
 
     def start(self, memory: Packed, beams: int, aligned: bool) -> RecurrentRows:
         """Start K rows per sentence."""
-        c_BC = self._context(memory)
-        return replace(self._rows(memory, self.first(c_BC), beams, aligned), context_BC=c_BC)
+        v_BC = self._vector(memory)
+        return replace(self._rows(memory, self._start(v_BC), beams, aligned), context_BC=v_BC)
 
     def step(self, y_RE: Float[Tensor, "R E"], rows: RecurrentRows) -> tuple[Float[Tensor, "R W"], RecurrentRows]:
         """Run one step of the stack."""
         assert rows.context_BC is not None
-        c_RC = rows.context_BC.repeat_interleave(rows.beams, dim=0)
-        s_RW, recurrent = rows.cells.step(torch.cat([y_RE, c_RC], dim=1), rows.recurrent)
-        return self.output(s_RW, y_RE, self.output.of_context(c_RC)), rows.stepped(recurrent, _everywhere(rows))
+        v_RC = rows.context_BC.repeat_interleave(rows.beams, dim=0)
+        s_RW, recurrent = rows.cells.step(torch.cat([y_RE, v_RC], dim=1), rows.recurrent)
+        return self._read_out(s_RW, y_RE, v_RC, lambda of_rows: of_rows), rows.stepped(recurrent, _everywhere(rows))
 
     def read(self, y_NE: Float[Tensor, "N E"], layout: Layout, rows: RecurrentRows) -> RecurrentRows:
         """Read a prompt by the stack."""
         assert rows.context_BC is not None
         return self._read_by_stack(torch.cat([y_NE, copy_to_tokens(rows.context_BC, layout)], dim=1), layout, rows)
 
-    def _context(self, memory: Packed) -> Float[Tensor, "B C"]:
+    def _vector(self, memory: Packed) -> Float[Tensor, "B C"]:
+        return summary(memory)
+
+    def _start(self, v_BC: Float[Tensor, "B C"]) -> RecurrentState:
+        return self.stack.start(len(v_BC), v_BC)
+
+    def _read_out(self, s_MW: Tensor, y_ME: Tensor, v: Tensor, spread: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return what the output layer scores; `spread` copies rows of the vectors to those of the states."""
+        return s_MW
+
+
+class Cho(Repeated):
+    """c = tanh(V h), s(0) = tanh(V' c), s(t) = f(s(t-1), y(t-1), c)      Cho et al. 2014, A.1
+
+    h is the encoder's last state of the last layer. The output layer scores a deep output of s(t), y(t-1) and c.
+    """
+
+    def __init__(self, stack: RecurrentStack, context: Linear, first: Bridge, output: DeepOutput) -> None:
+        super().__init__(stack)
+        self.context, self.first, self.output = context, first, output
+
+    def _vector(self, memory: Packed) -> Float[Tensor, "B C"]:
         return tanh(self.context(summary(memory)))
+
+    def _start(self, v_BC: Float[Tensor, "B C"]) -> RecurrentState:
+        return self.first(v_BC)
+
+    def _read_out(self, s_MW: Tensor, y_ME: Tensor, v: Tensor, spread: Callable[[Tensor], Tensor]) -> Tensor:
+        return self.output(s_MW, y_ME, spread(self.output.of_context(v)))
 
 
 def _everywhere(rows: RecurrentRows) -> Float[Tensor, "R L"] | None:

@@ -4,7 +4,7 @@ hidden to hidden      h(t) = f(U x(t) + W h(t-1) + b), o(t) = g(V h(t) + c)     
 output to hidden      h(t) = f(U x(t) + W o(t-1) + b)                           `OutputToHidden`, `OutputFeedbackStack`
 teacher forced        h(t) = f(U x(t) + W y(t-1) + b), y the targets            `TeacherForced`
 single output         o = g(V h(T) + c), at the end of a sentence               `per_sentence.last_state`, linear map
-vector to sequence    h(t) = f(h(t-1), [v; y(t-1)]), one v for all steps        `VectorToSequence`
+vector to sequence    h(t) = f(h(t-1), [y(t-1); v]), one v for all steps        `models.recurrent.wirings.Repeated`
 
 Goodfellow, Bengio and Courville 2016, figures 10.3 to 10.6 and 10.9.
 """
@@ -19,9 +19,8 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Layout
 from heedful.nn.layers.linear import Linear
-from heedful.nn.per_sentence import copy_to_tokens
 from heedful.nn.recurrent.cells import Cell, CellState, RecurrentState, unroll
-from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
+from heedful.nn.recurrent.stack import TimeMajor
 
 Elementwise = Callable[[Tensor], Tensor]
 
@@ -85,7 +84,7 @@ class OutputToHidden(nn.Module):
     ) -> tuple[Float[Tensor, "N O"], Float[Tensor, "B O"]]:
         """Return the output for each token, given the feedback for the first one, and the feedback after the last."""
         if not layout.tokens:
-            return x_NI.new_zeros(0, self.to_output.out_features), fed_back_BO
+            return x_NI.new_zeros(0, self.output_width), fed_back_BO
         time = TimeMajor.of(layout)
         first_BO = fed_back_BO.index_select(0, time.longest_first)
         first_RO = first_BO[: time.rows]
@@ -100,9 +99,14 @@ class OutputToHidden(nn.Module):
         o_RO, next_RO = self._cell(x_RI).step(x_RI, (fed_back_RO, fed_back_RO))
         return o_RO, next_RO
 
+    @property
+    def output_width(self) -> int:
+        """Width of outputs."""
+        return self.to_output.out_features
+
     def start(self, rows: int, like: Float[Tensor, "*any"]) -> Float[Tensor, "R O"]:
         """Return the feedback for the first step: zeros, with the dtype and device of `like`."""
-        return like.new_zeros(rows, self.to_output.out_features)
+        return like.new_zeros(rows, self.output_width)
 
     def _cell(self, like: Tensor) -> _OutputCell:
         dtype = like.dtype
@@ -167,30 +171,3 @@ class TeacherForced(OutputToHidden):
         before_NO = targets_NO.roll(1, dims=0).masked_fill(first_N1, 0)
         h_NE = self.activation(self.from_input(x_NI) + self.from_output(before_NO))
         return self.output(self.to_output(h_NE))
-
-
-class VectorToSequence(nn.Module):
-    """h(t) = f(h(t-1), [v; y(t-1)]): one vector, such as that of an image, is an input of every step
-
-    Vinyals et al. 2015 describe images this way, but give the vector at the first step only.
-    """
-
-    def __init__(self, stack: RecurrentStack) -> None:
-        super().__init__()
-        self.stack = stack  # its input width is that of a vector and a target together
-
-    def forward(
-        self,
-        vectors_BC: Float[Tensor, "B C"],
-        targets_NE: Float[Tensor, "N E"],
-        layout: Layout,
-        initial: RecurrentState | None = None,
-    ) -> tuple[Float[Tensor, "N O"], RecurrentState]:
-        """Return the output for each token, given the embedding of the previous target."""
-        return self.stack(torch.cat([copy_to_tokens(vectors_BC, layout), targets_NE], dim=1), layout, initial)
-
-    def step(
-        self, vectors_RC: Float[Tensor, "R C"], targets_RE: Float[Tensor, "R E"], state: RecurrentState
-    ) -> tuple[Float[Tensor, "R O"], RecurrentState]:
-        """Take one step per row."""
-        return self.stack.step(torch.cat([vectors_RC, targets_RE], dim=1), state)

@@ -64,8 +64,8 @@ class TagTask(Task):
     def static_shape(self, recipe: Recipe, precision: torch.dtype) -> StaticShape | None:
         """Return the common shape of a GPU's batches if attention needs no padding."""
         model = model_of(recipe, TaggerModel)
-        if isinstance(model.letters, RecurrentLettersTable):
-            return None
+        if isinstance(model.letters, RecurrentLettersTable) or model.feedback == "output":
+            return None  # what runs step by step has as many steps as the longest of a batch
         return static_layout(model.encoder, recipe.data, recipe.data.max_length, _SHORTEST, precision)
 
     def validate(self, bundle: Bundle[WordClassifier], prepared: Prepared, asked: Asked) -> Validated:
