@@ -262,6 +262,8 @@ TAGGERS: dict[str, Options] = {
         "letters": {"family": "recurrent", "width": 6, "embedding": 4},
         "crf": True,
     },
+    "bag-target": {"encoder": {"family": "bag", "ngrams": 1, "width": 8}, "feedback": "target", "head_hidden": 6},
+    "gru-output": {"encoder": {"family": "recurrent", "width": 8}, "feedback": "output"},
     "lstm-crf": {
         "encoder": {"family": "recurrent", "cell": "lstm", "width": 8, "layers": 2},
         "head_hidden": 6,

@@ -5,11 +5,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Final
+from typing import Final, Literal
 
 from heedful.base.errors import UserError, counted, suggestion
+from heedful.config.model.encoder_only import TaggerModel
 from heedful.config.model.encoders import RecurrentEncoderTable
 from heedful.config.model.language import RecurrentDecoderTable
+from heedful.config.model.mixed import CaptionerModel
+from heedful.config.model.pooled import PooledModel
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.recipe import Recipe
 from heedful.nn.recurrent.stack import KINDS
@@ -23,6 +26,14 @@ _SIZE: Final = (66, 34)
 _RISE: Final = 68
 _SHIFT: Final = 18.0  # of the second direction to the right
 _TOP: Final = 74  # of the words that are predicted
+_SCORED: Final = 92  # height of outputs, losses and targets
+_OUTPUTS: Final[
+    Mapping[tuple[str, bool], Literal["each", "last"]]
+] = {  # by family, and by whether it pools the last state
+    ("tagger", False): "each",
+    ("classifier", True): "last",
+    ("regressor", True): "last",
+}
 _SUBSCRIPTS: Final = {ord(str(digit)): chr(0x2080 + digit) for digit in range(10)}
 
 
@@ -36,6 +47,14 @@ class Graph:
     reverse: bool = False  # whether the source is read from its end
     wiring: str = ""  # of a decoder, by its paper; empty: there is none
     decoder_layers: int = 0
+    image: bool = False  # whether the decoder describes an image, and not a text
+    outputs: Literal["none", "each", "last"] = "none"  # the states that an output is made of
+    feedback: Literal["hidden", "output", "target"] = "hidden"  # what a step reads of the step before
+
+    @property
+    def repeats(self) -> bool:
+        """Whether one vector of the source is an input of every step of the decoder."""
+        return self.wiring in ("vector", "cho")
 
     @property
     def attends(self) -> bool:
@@ -50,15 +69,19 @@ class Graph:
 
 def graph_of(recipe: Recipe) -> Graph:
     """Return the recurrent graph of a recipe."""
-    for table in tables_of(recipe.model):
+    model = recipe.model
+    if isinstance(model, TaggerModel) and model.feedback != "none":
+        return Graph("tanh", outputs="each", feedback=model.feedback)  # over the states of the encoder, whatever it is
+    for table in tables_of(model):
         match table:
             case RecurrentModel(cell=cell, layers=layers):
-                decoder = table.decoder_layers or layers
-                return Graph(cell, layers, table.bidirectional, table.reverse_source, table.wiring, decoder)
+                decoder, image = table.decoder_layers or layers, isinstance(model, CaptionerModel)
+                return Graph(cell, layers, table.bidirectional, table.reverse_source, table.wiring, decoder, image)
             case RecurrentEncoderTable(cell=cell, layers=layers):
-                return Graph(cell, layers, table.bidirectional)
+                last = isinstance(model, PooledModel) and model.pooled_by == "last"
+                return Graph(cell, layers, table.bidirectional, outputs=_OUTPUTS.get((model.family, last), "none"))
             case RecurrentDecoderTable(cell=cell, layers=layers):
-                return Graph(cell, layers)
+                return Graph(cell, layers, outputs="each", feedback=table.feedback)
     raise UserError(
         f"The family of this recipe is `{recipe.model.family}`, without a recurrent cell: choose a recipe that has "
         "one, such as rnnsearch."
@@ -67,26 +90,35 @@ def graph_of(recipe: Recipe) -> Graph:
 
 def draw_unrolled(graph: Graph, source: Sequence[str], target: Sequence[str], title: str) -> str:
     """Draw the states over the words of a source and, for a decoder, of a target."""
+    source = ["image"] if graph.image else source
     for side in (source, target if graph.wiring else source):
         if not 0 < len(side) <= MOST:
             raise UserError(f"There are {len(side)} words, but an unrolled graph shows 1 to {MOST}: give another text.")
-    rows = max(graph.layers * graph.directions, graph.decoder_layers if graph.wiring else 0)
-    base = 96 + (70 if graph.attends else 0) + _RISE * rows
+    encoder = 1 if graph.image else graph.layers * graph.directions
+    rows = max(encoder, graph.decoder_layers if graph.wiring else 0)
+    scored = graph.outputs != "none" or graph.wiring == "vector"
+    base = 96 + (70 if graph.attends else 0) + (_SCORED if scored else 0) + _RISE * rows
     parts, width = [heading(title)], 60.0 + _STEP * len(source)
     read = _draw_encoder(graph, source, base, parts)
+    if graph.outputs != "none":
+        _draw_outputs(graph, read[0], base - _RISE + 20, parts)
     if graph.wiring:
         _draw_decoder(graph, target, (width + 26, base), read, parts)
         width += 26 + _STEP * len(target)
     both = ", in both directions" if graph.bidirectional else ""
     decoder = f", decoder as in {graph.wiring.capitalize()}" if graph.wiring else ""
-    said = f"{graph.cell} cells, {counted(graph.layers, 'layer')}{both}{decoder}."
+    fed = {"hidden": "", "output": ", outputs fed back", "target": ", true outputs fed back"}[graph.feedback]
+    said = f"{graph.cell} cells, {counted(graph.layers, 'layer')}{both}{decoder}{fed}."
     return image(width + 20, base + 54, title, parts, said)
 
 
 def _draw_encoder(graph: Graph, words: Sequence[str], base: float, parts: list[str]) -> tuple[list[Point], Box]:
     """Draw the encoder's states; return the points above its last layer, and the last state that it computes."""
     below = _draw_inputs(words, 40, base, parts)
-    final = Box(0, 0, 0, 0)
+    final = Box(40, base - _RISE + 20, *_SIZE)
+    if graph.image:
+        parts += [final.draw("v"), arrow([below[0], final.bottom])]
+        return [final.top], final
     for layer in range(graph.layers):
         rows = []
         for direction in range(graph.directions):
@@ -99,7 +131,7 @@ def _draw_encoder(graph: Graph, words: Sequence[str], base: float, parts: list[s
                 aside = 40 + index * _STEP + _SIZE[0] + 7  # right of the first direction's box
                 up = [(aside, start), (aside, box.bottom[1])] if direction else [(x, box.bottom[1])]
                 parts.append(arrow([(x, start), *up]))
-            for left, right in pairwise(boxes):
+            for left, right in pairwise(boxes if graph.feedback == "hidden" else ()):
                 parts.append(arrow([right.left, left.right] if backward else [left.right, right.left], "series-1"))
             final = boxes[0] if backward else boxes[-1]
             rows.append(boxes)
@@ -130,17 +162,52 @@ def _draw_decoder(
             parts.append(box.draw(f"s{_low(layer + 1, graph.decoder_layers)}({index + 1})", role="series-3"))
             parts.append(arrow([below[index], box.bottom]))
         parts += [arrow([one.right, two.left], "series-3") for one, two in pairwise(boxes)]
-        if layer == 0:
+        if layer == 0 and graph.wiring != "vector":
             parts.append(arrow([last.right, boxes[0].left], "series-3", dashed=True))
+        if layer == 0 and graph.repeats:  # below the states, into the corner of each
+            line = base - 2
+            parts.append(
+                arrow([last.right, (last.right[0] + 12, last.right[1]), (last.right[0] + 12, line)], head=False)
+            )
+            parts.append(arrow([(last.right[0] + 12, line), (boxes[-1].x + 10, line)], "series-2", head=False))
+            parts += [arrow([(box.x + 10, line), (box.x + 10, box.bottom[1])], "series-2") for box in boxes]
         below = [box.top for box in boxes]
+    if graph.wiring == "vector":
+        below = [_draw_score(point, index + 1, parts) for index, point in enumerate(below)]
     for word, (x, y) in zip(words, below, strict=True):
         parts.append(label(x, _TOP - 8, word, anchor="middle"))
         if not graph.attends:
-            parts.append(arrow([(x, y), (x, _TOP - 2)]))
+            ends = [(x, y), (x, _TOP - 2)]
+            parts.append(arrow(ends[::-1] if graph.wiring == "vector" else ends))  # a target goes into its loss
             continue
         context = _TOP + 28.0
         parts += [arrow([top, (x - 12, context)], "series-2", head=False) for top in tops]
         parts += [dot(x, context, "c"), arrow([(x, y), (x, context + 12)]), arrow([(x, context - 12), (x, _TOP - 2)])]
+
+
+def _draw_outputs(graph: Graph, tops: Sequence[Point], bottom: float, parts: list[str]) -> None:
+    """Draw outputs with their losses and targets above states, and what is fed back to the states at `bottom`."""
+    scored = [*enumerate(tops, start=1)][-1 if graph.outputs == "last" else 0 :]
+    for number, point in scored:
+        x, loss = _draw_score(point, number, parts)
+        target = (x, loss - 24)
+        parts += [label(x, target[1] - 6, f"y({number})", anchor="middle"), arrow([target, (x, loss)])]
+        if graph.feedback == "hidden" or number == len(tops):
+            continue
+        # Along the gap between two columns, from an output or its target to the state of the next step.
+        start = (x + 18, target[1] - 10) if graph.feedback == "target" else (x + _SIZE[0] / 2, point[1] - 34)
+        state, gap = (x + _STEP - _SIZE[0] / 2, bottom + _SIZE[1] / 2), x + _STEP / 2
+        parts.append(arrow([start, (gap, start[1]), (gap, state[1]), state], "series-2"))
+
+
+def _draw_score(point: Point, number: int, parts: list[str]) -> Point:
+    """Draw the output of a state, and its loss; return the point above them."""
+    x, y = point
+    output = Box(x - _SIZE[0] / 2, y - 51, *_SIZE)
+    loss = output.y - 30
+    parts += [output.draw(f"o({number})", role="series-3"), arrow([point, output.bottom])]
+    parts += [dot(x, loss, "L"), arrow([output.top, (x, loss + 12)])]
+    return x, loss - 12
 
 
 def _draw_inputs(words: Sequence[str], left: float, base: float, parts: list[str]) -> list[Point]:

@@ -1,6 +1,7 @@
 """Drawn networks: what is in them is what the recipe builds."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -67,6 +68,38 @@ def test_an_unrolled_graph_has_a_state_for_every_word_and_layer() -> None:
         draw_unrolled(Graph(), ["a"] * 13, [], "title")
     with refuses("...The family of this recipe is `transformer`, without a recurrent cell..."):
         graph_of(load_recipe("demo-en-es"))
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "outputs", "feedback"),
+    [
+        ("output-feedback", ["model.decoder.feedback=hidden"], "each", "hidden"),
+        ("output-feedback", [], "each", "output"),
+        ("teacher-forced", [], "each", "target"),
+        ("imdb-lstm", ["model.pool=last"], "last", "hidden"),
+        ("gum-pos", [], "each", "hidden"),
+    ],
+)
+def test_a_wiring_is_drawn_with_its_outputs_and_what_is_fed_back(
+    name: str, settings: list[str], outputs: str, feedback: str
+) -> None:
+    graph = graph_of(load_recipe(name, settings))
+    assert (graph.outputs, graph.feedback) == (outputs, feedback)
+    drawn = draw_unrolled(replace(graph, bidirectional=False, layers=1), ["a", "b", "c"], [], "title")
+    steps = ["1", "2", "3"] if outputs == "each" else ["3"]
+    for sign in ("o", "y"):
+        assert [one for one in texts(drawn) if one.startswith(f"{sign}(")] == [f"{sign}({step})" for step in steps]
+    assert texts(drawn).count("L") == len(steps)
+    # Arrows: into states, from states to outputs, to losses, from targets, and between steps.
+    assert drawn.count("<polygon") == 3 + 3 * len(steps) + 2
+
+
+def test_one_vector_is_drawn_into_every_step() -> None:
+    graph = graph_of(load_recipe("vector-to-sequence"))
+    assert (graph.wiring, graph.image, graph.repeats) == ("vector", True, True)
+    drawn = draw_unrolled(graph, [], ["a", "b", "c"], "title")
+    assert {"image", "v", "s(1)", "o(3)", "<s>"} <= set(texts(drawn))
+    assert drawn.count("<polygon") == 1 + 3 + 2 + 3 + 3 * 3  # image, words, states, vectors, and what is scored
 
 
 @pytest.mark.parametrize("name", NAMES)

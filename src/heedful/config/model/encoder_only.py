@@ -86,8 +86,8 @@ class TaggerModel(OnPart):
 
     With BIO or BIOES labels, it never chooses a forbidden sequence, such as `I-PER` after `O`.
     """
-    feedback: Literal["output", "target"] | None = Field(default=None, examples=["target"])
-    """What the hidden layer of a word reads of the word before, besides the encoder's state; by default nothing.
+    feedback: Literal["none", "output", "target"] = "none"
+    """What a hidden layer reads of the word before, besides the encoder's state of a word: nothing, or one of these.
 
     target: its label, in training the true one, so that all words are computed at once (teacher forcing), and
     otherwise the model's own; output: the scores of its labels, always the model's own (Jordan 1986). The layer has a
@@ -96,7 +96,7 @@ class TaggerModel(OnPart):
 
     @model_validator(mode="after")
     def _labels_are_chosen_one_way(self) -> Self:
-        if self.feedback is not None and self.crf:
+        if self.feedback != "none" and self.crf:
             raise ValueError(
                 f'`feedback = "{self.feedback}"` chooses labels one after the other, and `crf = true` all together: '
                 "leave one of them out"

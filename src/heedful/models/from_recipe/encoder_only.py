@@ -76,7 +76,7 @@ def build_tagger(config: TaggerModel, vocabulary: int, labels: Sequence[str]) ->
     table = config.encoder
     weight = make_table(vocabulary, table.embedding_width)
     letters = None if config.letters is None else build_letters(config.letters, table.embedding_width)
-    if config.feedback is None:
+    if config.feedback == "none":
         output, hidden = build_head(config, table.memory_width, len(labels))
         model = WordClassifier(_encoder(table, weight), config.dropout, output, letters=letters, hidden=hidden)
     else:
