@@ -12,12 +12,13 @@ from heedful.base.packed import Layout, Packed
 from heedful.config.model.language import LanguageModelTable
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel, set_precision
+from heedful.models.recurrent.wirings import Repeated
 from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import LastPool
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.gradient_norms import gradients_by_distance
-from heedful.nn.recurrent.output_feedback import OutputToHidden, TeacherForced, VectorToSequence
+from heedful.nn.recurrent.output_feedback import OutputToHidden, TeacherForced
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 from heedful.texts.checks.computed import Computed, drawn, given, numbers, randomize
 from heedful.texts.checks.thesis.vanilla import matrices, vanilla_states
@@ -143,14 +144,14 @@ def steps_apart() -> Computed:
 def one_vector_to_a_sequence() -> Computed:
     """Figure 2.3: h(t) = tanh(W_v v + W_y y(t-1) + W_h h(t-1) + b), the same image v at every step"""
     with drawn():
-        network = VectorToSequence(_stack(inputs=_INPUTS + _OUTPUTS))
+        network = Repeated(_stack(inputs=_OUTPUTS + _INPUTS))
         v, y = numbers(1, _INPUTS), numbers(_STEPS, _OUTPUTS)
         w_x, w_h, b = matrices(network.stack)
         h, text = torch.zeros(_WIDTH, dtype=torch.float64), []
         for one in y:
-            h = torch.tanh(w_x[:, :_INPUTS] @ v[0] + w_x[:, _INPUTS:] @ one + w_h @ h + b)
+            h = torch.tanh(w_x[:, _OUTPUTS:] @ v[0] + w_x[:, :_OUTPUTS] @ one + w_h @ h + b)
             text.append(h)
-        return Computed(torch.stack(text), network(v, y, _LAYOUT)[0])
+        return Computed(torch.stack(text), network(y, _LAYOUT, Packed(v, Layout.of([1]))))
 
 
 # --- language models --------------------------------------------------------------------------------------------------
