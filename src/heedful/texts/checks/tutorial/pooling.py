@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from heedful.base.packed import Layout
+from heedful.config.model.transformer import TransformerModel
 from heedful.nn.alignments.distributions import Hard, softmax
 from heedful.nn.alignments.table import make_alignment
 from heedful.nn.attention.explicit import attend
@@ -105,6 +106,12 @@ def norm_of_soft_weights() -> Computed:
     return Computed(text, ours, [1.0, 1.0])
 
 
+def longest_input() -> Computed:
+    """Of (1, 0) and (2, 2), (1, 0) is the more similar to (1, 0), number 0; by dot products, 1 and 2, it is number 1"""
+    x = torch.tensor([[1.0, 2.0], [0.0, 2.0]], dtype=torch.float64)
+    return Computed([0.0], [float(_read(x[:, :1], x, x, _hard())[1][:, 0].argmax())])
+
+
 def pooling_with_equal_scores() -> Computed:
     """Where all scores are alike, attention is mean pooling"""
     with drawn():
@@ -175,6 +182,19 @@ def widths_of_keys() -> Computed:
             except (RuntimeError, ValueError):
                 found.append(0.0)
         return Computed([1.0, 0.0], found)
+
+
+def divided_width() -> Computed:
+    """d is divided between the heads: 8 by 4 gives heads of width 2; 6 cannot be divided by 4: 0"""
+    widths = []
+    with torch.device("meta"):
+        for width in (8, 6):
+            try:
+                model = TransformerModel(family="transformer", width=width, heads=4)
+                widths.append(float(SelfAttention(model.width, model.heads).shape.key_width))
+            except ValueError:  # of the recipe
+                widths.append(0.0)
+    return Computed([2.0, 0.0], widths)
 
 
 # --- one product for all ----------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from heedful.nn.layers.linear import LayerNorm
 from heedful.nn.layers.residual import Residual
 from heedful.texts.checks.computed import Computed, drawn, given, numbers, randomize
 from heedful.training.optimizers.build import build_optimizer
+from heedful.training.optimizers.state import forget_momentum
 from heedful.training.schedules import build_learning_rate
 
 _WIDTH = 8  # D
@@ -122,6 +123,18 @@ def rectified_steps() -> Computed:
             found[step] = -trained.update(1.0) / _RATE
         steps = (6, 10, 100, 1000, 4000)
         return Computed([_rectification(step) for step in steps], [found[step] for step in steps], tolerance=1e-5)
+
+
+def settling_squares() -> Computed:
+    """Adam-2k before its last step: the weight and the momentum stay, 1 and 0, and the mean of squares settles"""
+    with drawn():
+        trained, squares = _Trained(_adam(), rate=0.0), 0.0  # `wait`, with `momentum = false`
+        for gradient in (0.5, -1.0, 2.0):
+            trained.update(gradient)
+            forget_momentum(trained.optimizer)
+            squares = _BETA_2 * squares + (1 - _BETA_2) * gradient**2
+        found = [float(trained.model.weight.detach()), trained.moment("exp_avg"), trained.moment("exp_avg_sq")]
+        return Computed([1.0, 0.0, squares], found, tolerance=1e-12)
 
 
 def momentum_of_radam() -> Computed:
