@@ -113,3 +113,10 @@ def rmsprop_shares() -> Computed:
     first, second = _stepped(_RMSPROP, [0.5, 2.0])
     ours = (0.1 * 2.0 / (first - second)) ** 2  # the g that the step was divided by
     return Computed([0.25 * old + 0.75 * new], [ours])
+
+
+def adagrad_rates_of_weights() -> Computed:
+    """The rate of each weight, lr / sqrt(g), follows from its own gradients: step over gradient of 0.1, 1 and 10"""
+    gradients = (0.1, 1.0, 10.0)
+    ours = [(1.0 - _stepped(_ADAGRAD, [gradient])[0]) / gradient for gradient in gradients]
+    return Computed([0.1 / math.sqrt(gradient**2) for gradient in gradients], ours)

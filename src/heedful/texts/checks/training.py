@@ -120,6 +120,18 @@ def length_penalty() -> Computed:
     return Computed(text, ours, [score / penalty for score, penalty in zip(scores, penalties, strict=True)])
 
 
+def beta_as_a_minimum() -> Computed:
+    """Order of hypotheses of 3, 6 and 12 tokens with beta = 5: below a minimum of 5 the first would come last
+
+    (1 + beta)^alpha is the same for all lengths, so that it changes no order.
+    """
+    scores, lengths, alpha, beta = (-2.0, -4.0, -7.0), (3, 6, 12), 0.6, 5.0
+    penalized = [score / Shifted(alpha, beta)(length) for score, length in zip(scores, lengths, strict=True)]
+    with_minimum = [(length < beta, -value) for length, value in zip(lengths, penalized, strict=True)]
+    text = [with_minimum.index(one) for one in sorted(with_minimum)]
+    return Computed(text, [penalized.index(one) for one in sorted(penalized, reverse=True)])
+
+
 def masked_shares() -> Computed:
     """15% of the tokens are chosen: 80% of them become <mask>, 10% another token, 10% stay"""
     count, mask_id, vocabulary = 200_000, 4, range(5, 30_005)

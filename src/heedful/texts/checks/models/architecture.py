@@ -89,6 +89,19 @@ def sublayers_in_order() -> Computed:
         return Computed([1, 4, 3, 4, 1, 4, 2, 4, 3, 4], order)
 
 
+def output_of_the_layer_below() -> Computed:
+    """What goes into the second encoder: R, the output of the first; into the first go the embeddings X"""
+    with drawn():
+        model, given, made = _small(), list[Tensor](), list[Tensor]()
+        for block in _kinds(model, EncoderBlock):
+            block.register_forward_pre_hook(lambda _, x: given.append(x[0].detach()))
+            block.register_forward_hook(lambda _, x, y: made.append(y.detach()))
+        source = Packed.of([_SOURCE])
+        model.encoder(source)
+        x = cast(Embedding, _kinds(model, Embedding)[0])(source.values, source.layout).detach()
+        return Computed(torch.cat([x, made[0]]), torch.cat(given))
+
+
 def layers_of_equal_form() -> Computed:
     """The six encoders have weights of the same shapes, and no weight is shared between them"""
     blocks = _kinds(_of_base(), EncoderBlock)

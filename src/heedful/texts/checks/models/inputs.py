@@ -105,3 +105,13 @@ def divergence() -> Computed:
             p = (row.exp() / row.exp().sum()).tolist()
             total += sum(t * math.log(t / one) for t, one in zip(target, p, strict=True) if t)
         return Computed([total], [float(loss)])
+
+
+def smoothed_optimum() -> Computed:
+    """The loss is least, its gradient 0, where p has 0.9 + 0.1 / V for the word, not 1: the model is unsure"""
+    words, size = torch.tensor([2, 1, 0]), 6
+    text = F.one_hot(words, size) * 0.9 + 0.1 / size
+    scores = text.double().log().requires_grad_()
+    loss, _ = smoothed_cross_entropy(scores, torch.eye(size).double(), None, words, 0.1)
+    (gradient,) = torch.autograd.grad(loss, scores)
+    return Computed(text, scores.detach().exp() - gradient)
