@@ -138,6 +138,7 @@ def test_conll_keeps_every_line_and_gets_a_last_column(tmp_path: Path) -> None:
         *("# sent_id = 1", "a X A", "b Y B", "", "", "-DOCSTART- X", "c\tZ\tC"),
     ]
     assert written(corpus, tagged, "csv") == ["text,labels", "a b,A B", "c,C"]
+    assert [json.loads(line)["text"] for line in written(corpus, tagged, "jsonl")] == ["a b", "c"]
     (tmp_path / "words.conll").write_text("a\nb\n")
     assert written(Conll(conll=str(tmp_path / "words.conll"), word=1, label=2), tagged) == ["a A\nb B"]
     (tmp_path / "it.tsv").write_text("text\na b\n")

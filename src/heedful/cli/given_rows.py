@@ -24,6 +24,7 @@ from heedful.config.corpora.containers import (
     Tsv,
     Xliff,
 )
+from heedful.data.corpora.formats.json_objects import place_words
 from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
 from heedful.data.corpora.formats.rows import Row, json_rows
 
@@ -137,7 +138,7 @@ def _json_lines(corpus: Jsonl, roles: Sequence[str], words: bool) -> GivenRows:
 
     def objects() -> Iterator[tuple[int, dict[str, Any] | None, str]]:
         for number, row in json_rows(file):
-            yield number, row, f"{file.name}, line {number:,}"
+            yield number, row, f"{file.name}, {place_words(number)}"
 
     def given() -> Iterator[Given]:
         for number, row, where in objects():

@@ -10,6 +10,7 @@ from heedful.config.corpora.containers import AnyCorpus, Builtin, Csv, Jsonl, Sq
 from heedful.config.corpora.roles import QUESTIONS
 from heedful.data.builtin.reports import report_questions
 from heedful.data.corpora.files import choose, files_of, select_lines
+from heedful.data.corpora.formats.json_objects import place_words
 from heedful.data.corpora.formats.lines import TextFile, read_lines
 from heedful.data.corpora.formats.rows import field_of, json_kind, json_rows, read_rows, squad_answers, text_field
 
@@ -123,7 +124,7 @@ def _squad_questions(file: TextFile, answered: bool) -> Iterator[Question]:
     if _has_rows(file):
         for number, row in json_rows(file):
             if row is not None:
-                where = f"{file.name}, line {number:,}"
+                where = f"{file.name}, {place_words(number)}"
                 text = text_field(row, "text" if "text" in row and "context" not in row else "context", where)
                 yield replace(_squad_question(row, text, where, answered), line=number)
         return

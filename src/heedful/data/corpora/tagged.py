@@ -9,6 +9,7 @@ from heedful.base.errors import UserError, counted
 from heedful.config.corpora.containers import AlignedFiles, AnyCorpus, Conll, Csv, Jsonl, Tsv
 from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.conll import column_names, place_of, settle_conll
+from heedful.data.corpora.formats.json_objects import place_words
 from heedful.data.corpora.formats.lines import TextFile, first_lines, read_lines
 from heedful.data.corpora.formats.rows import label_numbers, read_rows
 from heedful.data.corpora.pairs import AS_IT_STANDS, read_pairs
@@ -47,7 +48,7 @@ class TaggedText:
 
     def where(self, index: int, name: str) -> str:
         """Return where a word is, in a corpus of this name."""
-        return f"{name}, line {self.lines[index]:,}" if self.lines else f"{name}: word {index + 1:,}"
+        return f"{name}, {place_words(self.lines[index])}" if self.lines else f"{name}: word {index + 1:,}"
 
 
 def read_tagged(corpus: AnyCorpus, folder: str = "", form: TextForm = AS_IT_STANDS) -> Iterator[TaggedText]:

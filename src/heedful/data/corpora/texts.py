@@ -7,6 +7,7 @@ from heedful.base.errors import UserError, counted
 from heedful.config.corpora.containers import AnyCorpus, Csv, Jsonl, Tsv
 from heedful.config.corpora.roles import TEXTS
 from heedful.data.corpora.files import choose, select_lines
+from heedful.data.corpora.formats.json_objects import place_words
 from heedful.data.corpora.formats.rows import label_numbers, read_rows
 from heedful.data.corpora.formats.settling import without_roles
 from heedful.data.corpora.pairs import AS_IT_STANDS
@@ -72,7 +73,7 @@ def classes_of(
     `unknown_is` completes the refusal of a label that is not one of `labels`: "has the label `x`, which ...".
     """
     return label_numbers(
-        texts, labels, lambda text, _: f"{name}, line {text.line:,}" if text.line else name, unknown_is
+        texts, labels, lambda text, _: f"{name}, {place_words(text.line)}" if text.line else name, unknown_is
     )
 
 

@@ -5,15 +5,24 @@ from contextlib import suppress
 from heedful.base.errors import HeedfulError
 from heedful.config.corpora.containers import SPLITS, AnyCorpus
 from heedful.config.recipe import Recipe
+from heedful.data.corpora.files import files_of
 from heedful.data.corpora.formats.settling import settle
 
 
 def settle_corpora(recipe: Recipe) -> Recipe:
-    """Return the recipe of a new run with the keys that the files tell; unreadable files change nothing here."""
+    """Return the recipe of a new run with the keys that the files tell.
+
+    A file that is not there yet, as that of a test set may be, is taken to be like the first one of its container: the
+    run saves all keys, and none is told later.
+    """
+    first: dict[type, AnyCorpus] = {}  # that is there, by container
 
     def settled(corpus: AnyCorpus) -> AnyCorpus:
+        if not all(file.path.exists() for file in files_of(corpus, recipe.data.folder)):
+            return _with_form_of(corpus, first.get(type(corpus), corpus))
         with suppress(HeedfulError):  # training says what is wrong with the data
-            return settle(corpus, recipe.data.folder)
+            corpus = settle(corpus, recipe.data.folder)
+        first.setdefault(type(corpus), corpus)
         return corpus
 
     found = {split: tuple(map(settled, getattr(recipe.data, split))) for split in SPLITS}

@@ -13,6 +13,7 @@ from heedful.base.errors import UserError, counted
 from heedful.config.corpora.containers import SPLITS, AlignedFiles, AnyCorpus, Builtin
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import check_files, files_of
+from heedful.data.corpora.formats.json_objects import place_words
 from heedful.data.corpora.formats.lines import check_exists, locate, read_lines
 from heedful.data.corpora.formats.rows import label_numbers
 from heedful.data.corpora.pairs import read_pairs
@@ -145,7 +146,9 @@ def _check_texts(
     if more and isinstance(corpus, AlignedFiles):  # the files must have the same number of lines
         count, more = sum(1 for _ in read_pairs(corpus, recipe.data.folder)), False
     labelled = [
-        _Labelled(split_labels(row.second, labels), f"{corpus.title}, line {row.line:,}" if row.line else corpus.title)
+        _Labelled(
+            split_labels(row.second, labels), f"{corpus.title}, {place_words(row.line)}" if row.line else corpus.title
+        )
         for row in (rows if form.labelled else ())
         if row.first.strip()
     ]

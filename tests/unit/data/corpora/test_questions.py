@@ -112,8 +112,8 @@ NOT_SQUAD = (
     ("content", "told"),
     [
         ("{", " is not JSON: ..."),
-        ([ROW], ", line 1 has no field `answers`. Did you mean `answer`?"),
-        ([3], ": element 0 of the list is a number, but must be an object."),
+        ([ROW], ", item 1 has no field `answers`. Did you mean `answer`?"),
+        ([3], ": item 1 of the array is a number, but must be an object."),
         ({"question": "Where?"}, ", line 1 has no field `context`. Known: question."),
         ({"data": [1]}, f" has no list `data` of objects, {NOT_SQUAD}"),
         ({"data": [{}]}, f", data[0] has no list `paragraphs` of objects, {NOT_SQUAD}"),

@@ -19,7 +19,10 @@ def test_a_new_run_saves_what_its_files_tell_and_a_resumed_one_keeps_it(tmp_path
     given = recipe(tmp_path)
     settled = settle_corpora(given)
     assert settled.data.train == (Csv(csv="t.csv", source=1, target=2, separator=";", header=True),)
-    assert settled.data.valid == given.data.valid  # a missing file is refused where it is read
+    missing = Csv(
+        csv="missing.csv", separator=";", header=True
+    )  # it is refused where it is read, unless it comes later
+    assert settled.data.valid == (missing,)
     saved = recipe_from_json(recipe_to_json(settled), "here")
     assert saved.data == settled.data
     (tmp_path / "t.csv").write_text("one,eins\ntwo,zwei\n")

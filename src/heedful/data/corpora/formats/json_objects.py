@@ -10,6 +10,15 @@ _NEXT: Final = re.compile(r"[\s,\[]*(?=\{)")
 _DEEPEST: Final = 3  # levels of inner objects that have paths
 
 
+class ItemNumber(int):
+    """The number of an object in an array that is on one line, where others have the number of their line."""
+
+
+def place_words(number: int) -> str:
+    """Return the place of a row in its file, for messages: "line 3", or "item 3" of an array on one line."""
+    return f"{'item' if isinstance(number, ItemNumber) else 'line'} {number:,}"
+
+
 def objects_of_lines(lines: Sequence[str], most: int) -> Iterator[dict[str, object]]:
     """Yield the objects of JSON lines, up to the first line that is not one."""
     for line in islice(filter(str.strip, lines), most):
@@ -23,8 +32,9 @@ def objects_of_lines(lines: Sequence[str], most: int) -> Iterator[dict[str, obje
 
 
 def objects_of_array(text: str) -> Iterator[tuple[int, dict[str, object]]]:
-    """Yield the objects of a JSON array, which may be cut, each with the number of its line."""
-    decoder, place, line = json.JSONDecoder(), 0, 1
+    """Yield the objects of a JSON array, which may be cut, each with the number of its line, or on one line its own."""
+    decoder, place, line, item = json.JSONDecoder(), 0, 1, 0
+    one_line = "\n" not in text.strip()
     while text.lstrip().startswith("["):
         found = _NEXT.match(text, place)
         if found is None:
@@ -34,7 +44,8 @@ def objects_of_array(text: str) -> Iterator[tuple[int, dict[str, object]]]:
             row, end = decoder.raw_decode(text, found.end())
         except (ValueError, RecursionError):
             return
-        yield line, row
+        item += 1
+        yield ItemNumber(item) if one_line else line, row
         line, place = line + text.count("\n", found.end(), end), end
 
 

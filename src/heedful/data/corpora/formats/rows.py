@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
 from heedful.base.errors import UserError, suggestion
 from heedful.config.corpora.containers import Csv, Jsonl, Tsv
-from heedful.data.corpora.formats.json_objects import at_path, flatten, objects_of_array
+from heedful.data.corpora.formats.json_objects import at_path, flatten, objects_of_array, place_words
 from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
 from heedful.data.corpora.formats.tables import open_table
 
@@ -28,7 +28,7 @@ class Row(NamedTuple):
     @property
     def where(self) -> str:
         """Place of the row, for messages."""
-        return f"{self.file.name}, line {self.line:,}"
+        return f"{self.file.name}, {place_words(self.line)}"
 
     def value(self, role: str) -> Any:
         """Return the value of a role."""
@@ -209,9 +209,9 @@ def _objects_of_array(text: str, file: TextFile) -> Iterator[tuple[int, dict[str
         whole = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file.name} is not JSON: {error}.") from error
-    for number, row in enumerate(whole):
+    for number, row in enumerate(whole, start=1):
         if not isinstance(row, dict):
-            raise UserError(f"{file.name}: element {number} of the list is {json_kind(row)}, but must be an object.")
+            raise UserError(f"{file.name}: item {number:,} of the array is {json_kind(row)}, but must be an object.")
     yield from objects_of_array(text)
 
 

@@ -95,12 +95,15 @@ def test_an_array_of_objects_is_read_with_the_lines_of_its_rows(tmp_path: Path) 
     (tmp_path / "a.json").write_text('[\n  {\n    "text": "x"\n  },\n  {"text": "y"}, {"text": "z"}\n]\n')
     texts = list(read_texts(Jsonl(jsonl="a.json", text="text"), str(tmp_path)))
     assert [(text.text, text.line) for text in texts] == [("x", 2), ("y", 5), ("z", 5)]
+    (tmp_path / "a.json").write_text('[{"text": "x"}, {"text": "y"}, {"text": 3}]\n')
+    with refuses("...a.json, item 3: field `text` is a number, but must be text."):
+        list(read_texts(Jsonl(jsonl="a.json", text="text"), str(tmp_path)))
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('[{"text": "x"}, 3]', "...a.json: element 1 of the list is a number, but must be an object."),
+        ('[{"text": "x"}, 3]', "...a.json: item 2 of the array is a number, but must be an object."),
         ('[{"text": "x"},', "...a.json is not JSON: ..."),
     ],
 )
