@@ -11,7 +11,7 @@ from heedful.config.reading.load import load_recipe
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import FollowedDefaults, Recipe
 from heedful.config.section import Section
-from heedful.defaults.every_run import EVERY_RUN, shorter_warmup
+from heedful.defaults.every_run import EVERY_RUN, has_usual_warmup, shorter_warmup
 from heedful.defaults.facts import LITTLE, CorpusFacts, count
 from heedful.defaults.images import IMAGES
 from heedful.defaults.pairs import PAIRS
@@ -45,7 +45,7 @@ def with_followed_defaults(recipe: Recipe) -> Recipe:
     """Return the recipe with the defaults that follow its run, and which these are; unreadable data changes nothing."""
     recipe = with_held_out_rows(recipe)
     facts, task = None, _task_defaults(recipe)
-    if task is not None and _is_open(recipe):
+    if task is not None and (_is_open(recipe) or (has_usual_warmup(recipe) and recipe.train.epochs is not None)):
         facts = count(task.rows(recipe))
         if facts is None:
             return recipe  # training says what is wrong with the data
@@ -60,10 +60,10 @@ def with_followed_defaults(recipe: Recipe) -> Recipe:
 
 def decide(recipe: Recipe, facts: CorpusFacts | None) -> Mapping[str, Any]:
     """Return the values of the keys that follow the run; without facts, of those that do not depend on the corpus."""
-    if not _is_open(recipe):
-        return shorter_warmup(recipe)
     task = None if facts is None else _task_defaults(recipe)
     case = (Case if task is None else task.case)(recipe, facts or _UNKNOWN)
+    if not _is_open(recipe):
+        return shorter_warmup(case)
     for rule in (*(() if task is None else task.rules), *EVERY_RUN):
         if rule.key not in case.decided and not case.sets(rule.key) and rule.when(case):
             case.decided[rule.key] = rule.value(case)

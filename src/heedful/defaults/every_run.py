@@ -15,19 +15,24 @@ def _noam(case: Case) -> dict[str, Any]:
 
 EVERY_RUN: Final[Sequence[Rule[Case]]] = (
     Rule("train.validation.every", lambda case: "train.steps" in case.decided, lambda case: max(1, case.steps // 10)),
-    Rule("train.schedule", lambda case: case.open_ended and case.steps < 10 * PAPER, _noam),
+    Rule("train.schedule", lambda case: case.measured and case.steps < 10 * PAPER, _noam),
 )
 
 
-def shorter_warmup(recipe: Tables) -> dict[str, Any]:
+def has_usual_warmup(recipe: Tables) -> bool:
+    """Whether the recipe sets a schedule, and leaves its warm-up to the default, whatever the length of the run."""
+    schedule = recipe.train.schedule
+    usual = isinstance(schedule, Noam | InverseSqrt) and "warmup" not in schedule.model_fields_set
+    return usual and not recipe.train.start_from
+
+
+def shorter_warmup(case: Case) -> dict[str, Any]:
     """Shorten the default warm-up of a schedule that the recipe sets, if it takes most of the run."""
-    train = recipe.train
-    schedule = train.schedule
-    if train.start_from or train.epochs is not None or "warmup" in schedule.model_fields_set:
+    schedule = case.recipe.train.schedule
+    if not (has_usual_warmup(case.recipe) and case.measured) or 2 * schedule.warmup < case.steps:
         return {}
-    if not isinstance(schedule, Noam | InverseSqrt) or 2 * schedule.warmup < train.steps:
-        return {}
-    warmup = max(1, train.steps // 10)
+    assert isinstance(schedule, Noam | InverseSqrt)
+    warmup = max(1, case.steps // 10)
     if isinstance(schedule, InverseSqrt):
         return {"train.schedule.warmup": warmup}
     factor = round(schedule.factor * (warmup / schedule.warmup) ** 0.5, 4)

@@ -83,6 +83,11 @@ class Case:
         return not self.sets("train.epochs")
 
     @property
+    def measured(self) -> bool:
+        """Whether it is known how many updates the run has, at least about: epochs of a corpus that was counted."""
+        return self.recipe.train.epochs is None or not self.facts.more
+
+    @property
     def warmup(self) -> int:
         """Warm-up updates: a tenth of the run."""
         return min(PAPER, max(1, self.steps // 10))

@@ -6,7 +6,9 @@ sees the same rows. A recipe that chooses rows itself, by `part` or `sample`, is
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -31,7 +33,7 @@ from heedful.config.corpora.roles import (
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.documents import read_documents, read_running_text
-from heedful.data.corpora.files import files_of
+from heedful.data.corpora.files import files_of, select_lines
 from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.images import read_asked_images, read_captioned, read_images
 from heedful.data.corpora.pairs import read_pairs
@@ -46,6 +48,7 @@ _PARTS: Final = 10  # usual number of parts
 _FEWEST_PARTS: Final = 5  # of few rows
 _LARGEST: Final = 0.3  # share of the rows that is held out, at most
 _CLOSE: Final = 0.5  # by which a part may be larger or smaller than it should be, before another one is tried
+_LONG: Final = 10_000  # characters: a text in few lines that is as long is split
 _CERTAIN: Final = 10_000  # rows: with more, a part has the size that is expected, unless few texts have many questions
 
 _NOUNS: Final[Mapping[RowKind, str]] = {
@@ -103,7 +106,16 @@ def why_not_split(recipe: Recipe) -> str:
         return "`data.valid` is empty"
     if _by_hand(recipe):
         return "training corpora with `part` or `sample` are not split"
+    texts = [corpus for corpus in recipe.data.train if isinstance(corpus, PlainText)]
+    if len(texts) == len(recipe.data.train) == 1 and _has_one_line(texts[0], recipe):
+        return f"{texts[0].title} is one line, and lines are not divided (`fold -s` breaks it into several)"
     return "there are too few rows to hold some out"
+
+
+def _has_one_line(corpus: PlainText, recipe: Recipe) -> bool:
+    with suppress(HeedfulError):
+        return sum(1 for _ in islice(read_lines(files_of(corpus, recipe.data.folder)[0]), 2)) == 1
+    return False
 
 
 # --- which rows -------------------------------------------------------------------------------------------------------
@@ -202,14 +214,20 @@ def _by_lines(recipe: Recipe, corpora: Sequence[AnyCorpus]) -> _Split | None:
         else:
             first, last = 1, sum(1 for _ in read_lines(files_of(corpus, recipe.data.folder)[0]))
         lines = last - first + 1
-        kept = last - _share_of(lines)
-        if lines < FEWEST:
+        kept = last - max(1, _share_of(lines))
+        if lines < FEWEST and not _is_long(corpus, recipe, kept - first + 1):
             train.append(_table(corpus))
             continue
         total, held = total + lines, held + last - kept
         train.append(_table(corpus, {"lines": f"{first}-{kept}"}))
         valid.append(_held_out(corpus, {"lines": f"{kept + 1}-{last}"}))
     return _Split(train, valid, f"the last {held:,} of {total:,} lines are held out") if valid else None
+
+
+def _is_long(corpus: PlainText, recipe: Recipe, kept: int) -> bool:
+    """Whether few lines are long enough to be split after so many: each may be a whole paragraph or chapter."""
+    sizes = [len(line) for line in select_lines(read_lines(files_of(corpus, recipe.data.folder)[0]), corpus)]
+    return sum(sizes) >= _LONG and 0 < sum(sizes[kept:]) <= _LARGEST * sum(sizes)
 
 
 def _parts_of(rows: int) -> int:

@@ -205,6 +205,11 @@ def test_a_run_in_epochs_has_a_warm_up_of_a_tenth_of_its_updates() -> None:
     updates = 3 * 2000 * 12 / made.data.batch_tokens
     assert made.train.epochs == 3
     assert made.train.schedule.warmup == pytest.approx(updates / 10, abs=1)
+    for schedule in ({}, {"schedule": {"kind": "noam"}}, {"schedule": {"kind": "inverse_sqrt", "lr": 0.1}}):
+        said = recipe(PAIRS, train={"epochs": 3, **schedule}, model={"family": "transformer", "preset": "small"})
+        updates = 3 * MANY.rows * 12 / said.data.batch_tokens
+        assert followed(said, MANY).train.schedule.warmup == pytest.approx(updates / 10, abs=1)
+        assert followed(said, None).train.schedule.warmup == 4000  # how long an epoch is, is not known
 
 
 def test_every_rule_names_a_key_of_a_recipe() -> None:

@@ -18,7 +18,7 @@ from heedful.data.corpora.pairs import read_pairs
 from heedful.data.corpora.questions import read_questions
 from heedful.data.corpora.texts import read_texts
 from heedful.defaults.apply import with_followed_defaults, with_values_of
-from heedful.defaults.split import with_held_out_rows, with_split_of
+from heedful.defaults.split import why_not_split, with_held_out_rows, with_split_of
 from heedful.models.bundle import read_description, read_recipe
 from heedful.runs.training_run import recipe_of_run
 
@@ -157,6 +157,13 @@ def test_the_last_lines_of_running_text_in_one_document_are_held_out() -> None:
     write("short.txt", ["A line."] * 20)
     assert choices(split([{"text": "novel.txt"}, {"text": "short.txt"}], "bert").data.train) == ["1-270", ""]
     assert split({"text": "short.txt"}, "bert").data.valid == ()
+    write("chapters.txt", ["A long chapter of it. " * 50] * 12)
+    chapters = split({"text": "chapters.txt", "documents": "line"}, "bert")
+    assert (choices(chapters.data.train), choices(chapters.data.valid)) == (["1-10"], ["11-12"])
+    write("one.txt", ["All of it. " * 5000])
+    one = split({"text": "one.txt"}, "language")
+    assert one.data.valid == ()
+    assert why_not_split(one) == "one.txt is one line, and lines are not divided (`fold -s` breaks it into several)"
     later = split({"text": "novel.txt", "lines": "101-200"}, "bert").data
     assert (choices(later.train), choices(later.valid)) == (["101-180"], ["181-200"])
 
