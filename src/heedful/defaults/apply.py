@@ -53,7 +53,7 @@ def with_followed_defaults(recipe: Recipe) -> Recipe:
     if not decided:
         return recipe
     changed = load_recipe(recipe, decided)
-    corpus = "" if facts is None or task is None else f"{facts.words} {task.noun}"
+    corpus = "" if facts is None or task is None else facts.words(task.noun)
     changed.follow(FollowedDefaults(tuple(decided), corpus))
     return changed
 

@@ -43,10 +43,10 @@ class CorpusFacts:
         """Whether texts have spaces between words; single words, and texts in Chinese or Thai, do not."""
         return self.spaces * _LONGEST_WORDS >= self.size
 
-    @property
-    def words(self) -> str:
-        """The size of the corpus in words, without its noun."""
-        return f"{self.rows:,}{' or more' if self.more else ''}"
+    def words(self, noun: str) -> str:
+        """Return the size of the corpus in words: "1 document", "100,000 or more texts"; `noun` is a plural."""
+        one = self.rows == 1 and not self.more
+        return f"{self.rows:,}{' or more' if self.more else ''} {noun.removesuffix('s') if one else noun}"
 
 
 def count(rows: Iterable[Row]) -> CorpusFacts | None:

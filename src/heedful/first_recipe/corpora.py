@@ -12,6 +12,7 @@ from heedful.first_recipe.roles import Roles
 
 Corpus = dict[str, Any]  # its keys in a recipe
 _PIXELS: Final = ("|u1", "u1", "uint8")
+_FEW_DOCUMENTS: Final = 20
 _PAGE: Final = 300  # characters: longer lines are documents
 
 
@@ -110,11 +111,12 @@ def of_running_text(files: Sequence[Detected], masked: bool) -> Corpora:
     for file in files:
         made.add(file.path, {"text": file.path, **keys})
     made.reasons["data"] = f'documents = "{documents}": {why}.'
-    if documents == "file":
-        made.divided = "lines"
-        if not masked:
-            made.keys["data.borders"] = "open"
-            made.reasons["data.borders"] = 'the text is read as one; "closed" would keep documents apart'
+    few = made.rows < _FEW_DOCUMENTS <= files[0].rows and not files[0].more
+    if documents == "file" or few:
+        made.divided = "lines"  # by position: so few documents cannot be divided evenly
+    if documents == "file" and not masked:
+        made.keys["data.borders"] = "open"
+        made.reasons["data.borders"] = 'the text is read as one; "closed" would keep documents apart'
     return made
 
 
@@ -127,6 +129,18 @@ def of_files(files: Sequence[Detected], keys: Mapping[str, Any] | None = None) -
     form = {"conllu": "conll", "image_folder": "images"}.get(files[0].container, files[0].container)
     for file in files:
         made.add(file.path, {form: file.path, **(keys or {})})
+    return made
+
+
+def of_trees(files: Sequence[Detected]) -> Corpora:
+    """Return the corpora of trees: where words have tags, a parser that writes them too is better with few trees."""
+    if not all(file.facts["tagged"] for file in files):
+        return of_files(files)
+    made = of_files(files, {"leaves": "tag"})
+    made.reasons["data"] = (
+        'leaves = "tag": the parser also writes the part of speech of each word, which makes its brackets better. '
+        'With "symbol" it writes brackets alone, and output is shorter.'
+    )
     return made
 
 

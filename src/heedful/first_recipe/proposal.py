@@ -22,6 +22,7 @@ from heedful.first_recipe.corpora import (
     of_pairs,
     of_running_text,
     of_tables,
+    of_trees,
 )
 from heedful.first_recipe.names import split_of, stem_of
 from heedful.first_recipe.roles import Candidate, candidates
@@ -269,8 +270,7 @@ def _of_texts(files: Sequence[Detected], wishes: Wishes) -> Proposal:
         rules = TASKS[wishes.task or ""]
         raise UserError(f"--task {wishes.task}: {files[0].path} is {files[0].words}, but {rules.needs}.")
     rules = TASKS[wishes.task or next(name for name in allowed if TASKS[name].running)]
-    why = "running text: the model learns to predict it"
-    return Proposal(rules, why, tuple(files), of_running_text(files, masked=not rules.running), {})
+    return Proposal(rules, "running text", tuple(files), of_running_text(files, masked=not rules.running), {})
 
 
 def _has_split(file: Detected) -> bool:
@@ -282,7 +282,7 @@ def _of_others(group: str, files: Sequence[Detected], wishes: Wishes) -> Proposa
     first, keys = files[0], dict[str, Any]()
     match group:
         case "trees":
-            task, why, corpora = "parse", "bracketed trees", of_files(files)
+            task, why, corpora = "parse", "bracketed trees", of_trees(files)
         case "tmx" | "xliff":
             task, why, corpora = "translate", "a translation memory", of_files(files)
         case "squad":

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from heedful.base.errors import counted
 from heedful.config.reading.draft import draft_of, overrides_of, with_overrides
 from heedful.config.reading.load import load_recipe
 from heedful.config.reading.toml import toml_item, toml_key, toml_value
@@ -23,12 +24,13 @@ _WIDTH: Final = 110
 _FEW: Final = 60  # rows: of fewer, a tenth could be nothing
 _PARTS: Final = (4, 3, 2)  # into how many parts few rows are divided, the first that leaves none empty
 _NOUNS: Final[Mapping[str, str]] = {
-    **dict.fromkeys(("conll", "conllu"), "sentences"),
-    **dict.fromkeys(("image_folder", "idx", "npz"), "images"),
-    "trees": "trees",
-    "text": "lines",
+    **dict.fromkeys(("conll", "conllu"), "sentence"),
+    **dict.fromkeys(("image_folder", "idx", "npz"), "image"),
+    "trees": "tree",
+    "text": "line",
 }
 _TABLES: Final = ("data", "tokenizer", "model", "train", "decode", "evaluate")
+_TOO_FEW: Final = "too few rows to hold some out: `valid = { ... }` would name others, which choose the best model"
 _SPLITS: Final[Mapping[Split, str]] = {
     "train": "For training",
     "valid": "For validation, which chooses the best model",
@@ -80,8 +82,8 @@ def _divided(proposal: Proposal) -> tuple[dict[str, Any], dict[str, str]]:
         reasons["data.train"] = f"{others} of the rows, chosen by the hash of their content: equal rows stay together"
         reasons["data.valid"] = "the other rows"
         if not few or _has_rows(values):
-            break
-    return values, reasons
+            return values, reasons
+    return _values(proposal, splits), {"data.train": _TOO_FEW}
 
 
 def _divided_by_lines(proposal: Proposal, splits: dict[Split, list[Corpus]]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -92,8 +94,10 @@ def _divided_by_lines(proposal: Proposal, splits: dict[Split, list[Corpus]]) -> 
         last = max(1, 9 * lines // 10)
         train.append({**corpus, "lines": f"1-{last}"} if lines > 1 else corpus)
         valid += [{**corpus, "lines": f"{last + 1}-{lines}"}] if lines > 1 else []
+    if not valid:
+        return _values(proposal, splits), {"data.train": _TOO_FEW}
     reasons = {"data.train": "the first nine tenths of the lines", "data.valid": "the last tenth"}
-    return _values(proposal, {**splits, "train": train, **({"valid": valid} if valid else {})}), reasons
+    return _values(proposal, {**splits, "train": train, "valid": valid}), reasons
 
 
 def _values(proposal: Proposal, splits: Mapping[Split, list[Corpus]]) -> dict[str, Any]:
@@ -121,9 +125,8 @@ def _has_rows(values: Mapping[str, Any]) -> bool:
 
 def describe(file: Detected) -> Iterator[str]:
     """Yield what a file is, and what its columns hold, in lines."""
-    how = (
-        [f"{'the first ' if file.more else ''}{file.rows:,} {_NOUNS.get(file.container, 'rows')}"] if file.rows else []
-    )
+    rows = counted(file.rows, _NOUNS.get(file.container, "row"))
+    how = [f"{'the first ' if file.more else ''}{rows}"] if file.rows else []
     if file.encoding != "UTF-8":
         how.append(file.encoding)
     if file.container == "csv" and file.separator != ",":

@@ -139,6 +139,23 @@ def test_names_of_files_say_the_splits(init: Init, tmp_path: Path) -> None:
     assert data("b.toml")["train"]["csv"] == "my test.csv"
 
 
+def test_few_documents_are_divided_by_position_and_one_row_is_not(init: Init, tmp_path: Path) -> None:
+    written(tmp_path, "one.txt", "All of it is here. " * 300)
+    assert "one.txt is plain text, one sentence or more per line (1 line)." in init("one.txt", "-o", "recipe.toml")[2]
+    assert (data().keys(), "part" in data()["train"]) == ({"train"}, False)
+    assert "too few rows to hold some out" in Path("recipe.toml").read_text(encoding="utf-8")
+    written(tmp_path, "two.txt", ("A line of it.\nAnother one.\n" * 15 + "\n") * 2)
+    init("two.txt", "--task", "fill", "-o", "two.toml")
+    assert [data("two.toml")[split]["lines"] for split in ("train", "valid")] == ["1-55", "56-62"]
+
+
+def test_a_parser_writes_tags_where_words_have_them(init: Init, tmp_path: Path) -> None:
+    for name, tree in (("tags.mrg", "(S (NP (NN a)) (VP (VBZ {})))\n"), ("moods.trees", "(3 (2 a) (4 {}))\n")):
+        written(tmp_path, name, "".join(tree.format(number) for number in range(80)))
+        init(name, "-o", f"{name}.toml")
+    assert [data(f"{name}.toml")["train"].get("leaves") for name in ("tags.mrg", "moods.trees")] == ["tag", None]
+
+
 def test_several_files_of_one_kind_are_one_corpus(init: Init, tmp_path: Path) -> None:
     for name in ("a.tsv", "b.tsv"):
         written(tmp_path, name, table([("text", "label"), *opinions()], "\t"))

@@ -58,6 +58,7 @@ _UNREADABLE: Final[Mapping[str, tuple[str, str]]] = {  # by suffix: what it is, 
 _CONLL_U: Final = ("id", "form", "lemma", "upos", "xpos", "feats", "head", "deprel", "deps", "misc")
 _HEADING: Final = re.compile(r" ?= [^=\s].* = ?")  # of an article in WikiText
 _TREE: Final = re.compile(r"[()]|[^\s()]+")
+_TAG: Final = re.compile(r"\(\s*([^\s()]+)\s+[^\s()]+\s*\)")  # of a word
 _ARRAY: Final = re.compile(rb"'descr': '(?P<kind>[^']+)'.*?'shape': \((?P<shape>[\d, ]*)\)")
 
 
@@ -211,7 +212,9 @@ def _trees(text: str) -> dict[str, object] | None:
     if not (trees and deep):
         return None
     lines = "over several lines each" if broken else "one per line"
-    facts = {"several_lines": bool(broken), "root": not unlabelled, "traces": "-NONE-" in text}
+    tags = {tag for tag in _TAG.findall(text) if tag != "-NONE-"}
+    tagged = len(tags) > 1 and not all(map(is_number, tags))  # those of a sentiment treebank are numbers
+    facts = {"several_lines": bool(broken), "root": not unlabelled, "traces": "-NONE-" in text, "tagged": tagged}
     found = f"bracketed trees, {lines}, {'without' if unlabelled else 'with'} a label at the root"
     return {"container": "trees", "words": found, "rows": trees, "facts": facts}
 
