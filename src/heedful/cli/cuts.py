@@ -29,6 +29,10 @@ class Cuts:
 
         return answers
 
+    def add(self, texts: int) -> None:
+        """Count texts that were cut."""
+        self.cut += texts
+
     def tell(self, recipe: Recipe) -> None:
         """Warn if texts were cut."""
         if self.cut:

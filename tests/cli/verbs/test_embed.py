@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tests.shared.refusals import like
 from tests.text_models import classifier_recipe, fresh_classifier, written
 
 from heedful.cli.main import run
@@ -96,3 +97,11 @@ def test_mistakes(films: Path, tmp_path: Path, capsys: Capture) -> None:
         f"--to is for translators, which {films} is not: leave it out."
     )
     assert refused(capsys, films, "a text", "--layer", "7").startswith("`layer` is 7, but the encoder has 1 layers")
+
+
+def test_texts_that_are_cut_are_counted(films: Path, tmp_path: Path, capsys: Capture) -> None:
+    limit = load_classifier(films, "cpu").recipe.data.max_length
+    told = f"heedful: 1 of 2 texts were longer than the model reads ({limit:,} tokens), and were cut at the end: ..."
+    for name in ("it.npy", "it.jsonl"):
+        assert embed(films, "--text", "film " * (limit + 1), "--text", "film", "-o", tmp_path / name) == 0
+        assert capsys.readouterr().err.splitlines() == [like(told)]

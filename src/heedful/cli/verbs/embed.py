@@ -8,6 +8,7 @@ from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli.answering import AnsweringTexts, refuse_failed
 from heedful.cli.answers import Answers
+from heedful.cli.cuts import Cuts
 from heedful.cli.options import ToOption, json_option, option, with_option_groups
 
 if TYPE_CHECKING:
@@ -62,9 +63,12 @@ def command(
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
         loaded: Any = load(*place)
-    answers = answers_of(loaded, **({} if images else {"pool": pool, "layer": layer, "markers": markers, "to": to}))
+    cuts = Cuts()
+    of_texts = {} if images else {"pool": pool, "layer": layer, "markers": markers, "to": to}
+    answers = answers_of(loaded, cuts, **of_texts)
     if output is None or suffix in lines:
         asked.write("embedding", sources, answers, as_json=as_json or asked.data is None)
+        cuts.tell(asked.recipe)
         return
     import numpy as np
 
@@ -73,11 +77,12 @@ def command(
     for _, outcome in asked.each("embedding", sources, answers, failed):
         vectors.append(outcome.found if outcome.answered else np.zeros(nothing.shape[1], np.float32))
     write_bytes(output, _array(np.stack(vectors) if vectors else nothing, suffix))
+    cuts.tell(asked.recipe)
     refuse_failed(failed)
 
 
-def answers_of(model: Any, **options: Any) -> "Answers[Vector]":
-    """Return how a model writes texts or images as vectors; `options` are those of `embed`."""
+def answers_of(model: Any, cuts: Cuts, **options: Any) -> "Answers[Vector]":
+    """Return how a model writes texts or images as vectors, and counts `cuts`; `options` are those of `embed`."""
     from heedful.tasks.shared.streaming import answer_stream, empty_answer
 
     images = model.recipe.rules.images
@@ -89,7 +94,8 @@ def answers_of(model: Any, **options: Any) -> "Answers[Vector]":
         refused: Callable[[UserError], None] | None = None,
     ) -> "Iterator[Vector]":
         def embedded(part: Sequence[Any], first: int) -> "list[Vector]":
-            place = {} if images else {"name": name, "first": first}
+            cuts.texts += len(part)
+            place = {} if images else {"name": name, "first": first, "tell_cut": cuts.add}
             return list(model.embed(part, **place, **options))
 
         tell = None if refused is None else empty_answer(refused, model.embed([]))

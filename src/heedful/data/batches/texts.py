@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Final, Generic, Literal, TypeVar
+from typing import Any, ClassVar, Final, Generic, Literal, TypeVar
 
 import numpy as np
 import torch
@@ -30,6 +30,7 @@ from heedful.data.tokenize.tokenizer import END
 
 Inputs = TypeVar("Inputs")
 Cut = Literal["end", "start", "middle"]
+_ANY_LENGTH: Final = 1 << 40  # tokens
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,6 +254,15 @@ class DocumentCollator:
         document = np.repeat(np.arange(len(indices)), counts)
         words, sentences = (np.bincount(document, of, len(indices)).astype(np.int64) for of in (left, parts))
         return _Outline(stays, split, words, sentences)
+
+
+def cut_texts(collator: Any, store: TokenStore) -> list[bool]:
+    """Return which texts of a store are longer than a collator reads, so that they are cut."""
+    (read,), (whole,) = (
+        each.costs([store], np.arange(len(store))) for each in (collator, replace(collator, max_length=_ANY_LENGTH))
+    )
+    found: list[bool] = (whole > read).tolist()
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ Any model that reads texts has such an encoder: masked language models, classifi
 a language model it is the decoder, whose vector of a token depends only on preceding tokens.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple, TypedDict, Unpack, get_args, overload
 
@@ -19,7 +19,7 @@ from heedful.base.options import Option, show_options
 from heedful.base.packed import Layout, Nested, Packed
 from heedful.config.model.any import text_encoder
 from heedful.config.model.encoders import HierarchicalEncoderTable
-from heedful.data.batches.texts import AnyTextCollator, DocumentCollator, TextCollator
+from heedful.data.batches.texts import AnyTextCollator, DocumentCollator, TextCollator, cut_texts
 from heedful.data.collate import CPU_MULTIPLE, Lengths, layout_of, places_of
 from heedful.data.epochs.plan import Indices, batches_by_length
 from heedful.data.prepare.documents import document_of, document_store
@@ -104,6 +104,7 @@ class Embeds(LoadedModel[NetworkType]):
         *,
         name: str = "texts",
         first: int = 1,
+        tell_cut: Callable[[int], None] = lambda texts: None,
         **options: Unpack[EmbeddingOptions],
     ) -> Vectors: ...
     @overload
@@ -114,6 +115,7 @@ class Embeds(LoadedModel[NetworkType]):
         *,
         name: str = "texts",
         first: int = 1,
+        tell_cut: Callable[[int], None] = lambda texts: None,
         **options: Unpack[EmbeddingOptions],
     ) -> list[TokenVectors]: ...
     @show_options(EmbeddingOptions)
@@ -124,13 +126,15 @@ class Embeds(LoadedModel[NetworkType]):
         *,
         name: str = "texts",
         first: int = 1,
+        tell_cut: Callable[[int], None] = lambda texts: None,
         **options: Unpack[EmbeddingOptions],
     ) -> Vectors | list[TokenVectors]:
         """Return one vector per text (texts x width), or with `of="tokens"` the pieces of each text and their vectors.
 
         Texts are read as in training: one that is longer than `data.max_length` is cut; a blank one has no tokens, and
         its vector is zero. With a hierarchical encoder, a text's vector is pooled from those of its sentences. `name`
-        is the texts' name in messages, and `first` the number of the first one.
+        is the texts' name in messages, and `first` the number of the first one. `tell_cut` is called with the number of
+        texts that were cut.
         """
         if of not in ("text", "tokens"):
             raise UserError(f'`of` is "{of}", but must be "text" or "tokens".')
@@ -141,7 +145,9 @@ class Embeds(LoadedModel[NetworkType]):
         work = self._vector_request(**options)
         checked = check_texts([texts] if isinstance(texts, str) else texts, name)
         TextForm.of(self.recipe.data).check(checked, name, first)
-        return work.of_texts(checked, name, first) if of == "text" else work.of_tokens(checked, name, first)
+        found = work.of_texts(checked, name, first) if of == "text" else work.of_tokens(checked, name, first)
+        tell_cut(work.cut)
+        return found
 
     def _vector_request(self, to: str | None = None, **options: Any) -> "VectorRequest":
         if to is not None:
@@ -177,6 +183,7 @@ class VectorRequest:
         check_flag("markers", markers)
         self._model, self._encoder, self._tokenizer = model, _reader(model.network), model.vocabularies[self.vocabulary]
         self._pool, self._layer, self._markers = pool, layer, markers
+        self.cut = 0  # texts that were longer than the model reads
         _check_layer(reader_of(model.network), layer)
         if pool == "context" and layer != LAST:
             raise UserError(f"`layer` is {layer}, but the context is made by the last one: leave it out.")
@@ -257,6 +264,7 @@ class VectorRequest:
             store = TokenStore.of(text=[encode_running_text(text, self._tokenizer) for text in formed])
         else:
             store = TokenStore.of(text=self._tokenizer.encode_batch([text.strip() and text for text in formed]))
+        self.cut += sum(cut_texts(collator, store))
         costs = collator.costs([store], np.arange(len(store)))
         for rows in batches_by_length(costs, batch_tokens=data.batch_tokens):
             yield rows, collator.batch([store], rows, multiple=CPU_MULTIPLE).inputs

@@ -18,6 +18,7 @@ from heedful.base.arguments import check_flag, check_one_each, check_several, ch
 from heedful.base.errors import UserError
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.pooled import ImageModel, TextModel
+from heedful.data.batches.texts import cut_texts
 from heedful.data.corpora.images import AnyImage, LabelledImage, image_of, is_one_image
 from heedful.data.corpora.in_memory import labels_of_row, read_rows
 from heedful.data.corpora.texts import Text
@@ -41,7 +42,6 @@ from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks, empty_a
 
 Prediction = TypeVar("Prediction")
 IMAGES = 256  # that are in memory at once
-_ANY_LENGTH = 1 << 40  # tokens
 
 
 class PooledModel(Evaluates[NetworkType, Found], Generic[NetworkType, Found, Prediction]):
@@ -185,7 +185,7 @@ class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[Networ
         if swapped is not None:
             return explain_swapped(lambda other: self.explain(other, second, gradients=gradients), text, swapped)
         read = self._checked(text, second)
-        (cut,) = self._cuts(self.store([read]), 1)
+        (cut,) = cut_texts(self._collator(), self.store([read]))
         return replace(explain_text(self, text, self._inputs(read), self._output, gradients), cut=cut)
 
     def _predictions_and_cuts(self, rows: Sequence[Text]) -> list[tuple[Prediction, bool]]:
@@ -193,22 +193,13 @@ class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[Networ
         if not rows:
             return []
         store = self.store(rows)
-        cuts = self._cuts(store, len(rows))
+        cuts = cut_texts(self._collator(), store)
         found = self._predictions(self._outputs_of(store, len(rows)))
         return [(self._of_cut(one) if cut else one, cut) for one, cut in zip(found, cuts, strict=True)]
 
     def _of_cut(self, prediction: Prediction) -> Prediction:
         """Return the prediction for a text that was cut, marked as such where it can be."""
         return prediction
-
-    def _cuts(self, store: TokenStore, rows: int) -> list[bool]:
-        """Return which rows of a store are longer than the model reads."""
-        collator: Any = self._collator()
-        (read,), (whole,) = (
-            each.costs([store], np.arange(rows)) for each in (collator, replace(collator, max_length=_ANY_LENGTH))
-        )
-        found: list[bool] = (whole > read).tolist()
-        return found
 
     def formed(self, text: Text) -> Text:
         """Return a text as the model reads it: normalised, and lowercased if the recipe sets it."""
