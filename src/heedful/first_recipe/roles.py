@@ -113,6 +113,9 @@ def _images(table: _Table) -> Iterator[tuple[Roles, int]]:
         for role, kinds in (*_LEARNED.items(), (_DESCRIPTION, _DESCRIBED)):
             for column in _values(table, role, kinds):
                 yield {"image": image, role: column}, int(role in meanings(column.place))
+        if _DESCRIPTION not in table.given:  # few different sentences look like labels
+            for column in table.of(_DESCRIPTION, "label", named=_DESCRIPTION):
+                yield {"image": image, _DESCRIPTION: column}, 1
 
 
 def _questions(table: _Table) -> Iterator[tuple[Roles, int]]:

@@ -5,6 +5,7 @@ import json
 import os
 import tomllib
 from collections.abc import Callable
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,17 @@ def test_a_parser_writes_tags_where_words_have_them(init: Init, tmp_path: Path) 
         written(tmp_path, name, "".join(tree.format(number) for number in range(80)))
         init(name, "-o", f"{name}.toml")
     assert [data(f"{name}.toml")["train"].get("leaves") for name in ("tags.mrg", "moods.trees")] == ["tag", None]
+
+
+def test_few_captions_are_not_labels_and_a_first_row_of_phonemes_is_not_a_header(init: Init, tmp_path: Path) -> None:
+    draw(tmp_path / "a.png", "red", 1.0, 1)
+    rows = [{"path": "a.png", "caption": f"a {colour} star"} for colour in ("red", "blue") * 30]
+    written(tmp_path, "a.jsonl", "".join(f"{json.dumps(row)}\n" for row in rows))
+    assert ": a recipe for a captioner (" in init("a.jsonl")[1]
+    words = list(islice(permutations("abcdefgh", 5), 0, 4000, 50))
+    written(tmp_path, "w.tsv", "".join(f"{''.join(word)}\t{' '.join(word).upper()}\n" for word in words))
+    assert init("w.tsv", "-o", "recipe.toml")[0] == 0
+    assert data()["train"]["header"] is False
 
 
 def test_several_files_of_one_kind_are_one_corpus(init: Init, tmp_path: Path) -> None:

@@ -147,10 +147,16 @@ def _votes(first: Sequence[str], body: Sequence[Sequence[str]]) -> Iterator[tupl
                     yield False, "strong"
                 elif len(values) >= 8 and min(counts.values()) > 1:
                     yield True, "weak"
-            elif name in counts or len(name) > _SHORT_NAME or _SENTENCE.search(name):
+            elif name in counts or len(name) > _SHORT_NAME or _SENTENCE.search(name) or _is_like(name, values):
                 yield False, "weak"
             elif mean > 3 * len(name) and len(values) >= 4:
                 yield True, "weak"
+
+
+def _is_like(cell: str, values: Sequence[str]) -> bool:
+    """Whether a cell is a sequence of what the others consist of, such as phonemes: more words than a name has."""
+    words = cell.split()
+    return len(words) >= 3 and set(words) <= {word for value in values for word in value.split()}
 
 
 # --- kinds ------------------------------------------------------------------------------------------------------------

@@ -178,6 +178,8 @@ def _json(text: str, lines: Sequence[str], folder: Path) -> dict[str, object] | 
     columns = describe_columns(places, [[row.get(place) for place in places] for row in rows], folder)
     nested = any("." in place for place in places)
     found: dict[str, object] = {"container": "json" if array else "jsonl", "columns": columns, "rows": len(rows)}
+    if len(rows) == _ROWS:
+        found["more"] = True
     if {"question", "context", "answers.text"} <= set(places):
         words = "questions about texts as rows of SQuAD" + (", in one JSON array" if array else "")
         return {**found, "container": "squad_rows", "words": words, "facts": {"array": array}}
@@ -274,7 +276,7 @@ def _table(
     plain = [line.split("\t") for line in lines if line.strip()]
     quoted = separator != "\t" or any(cell.startswith('"') and cell.endswith('"') for row in plain for cell in row)
     rows = [row for row in split_rows(lines, separator) if any(map(str.strip, row))] if quoted else plain
-    rows = rows[: _ROWS + 1]
+    count, rows = len(rows), rows[: _ROWS + 1]
     header = detect_header(rows) if header is None else header
     if not named and separator != "\t":  # sentences with equally many commas are not a table
         sentences = spaced(rows) > 0.5 and header is not True
@@ -294,7 +296,8 @@ def _table(
         "separator": separator,
         "header": header,
         "columns": columns,
-        "rows": len(rows) - bool(header),
+        "rows": min(_ROWS, count - bool(header)),
+        **({"more": True} if count - bool(header) > _ROWS else {}),
         "facts": {"separators": [each for each, _ in ranked] if doubt else [separator], "first": first},
     }
 

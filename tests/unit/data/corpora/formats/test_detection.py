@@ -157,6 +157,12 @@ def test_only_the_start_of_a_large_file_is_read(tmp_path: Path) -> None:
     assert 1000 < found.rows < 3000
 
 
+def test_a_file_with_more_rows_than_are_looked_at_says_so(tmp_path: Path) -> None:
+    for count, more in ((2000, False), (2001, True)):
+        found = seen(tmp_path, "".join(f"a text, {n}\t{n % 3}\n" for n in range(count)).encode(), "a.tsv")
+        assert (found.rows, found.more) == (2000, more)
+
+
 def test_an_empty_file_and_one_row(tmp_path: Path) -> None:
     assert seen(tmp_path, " \n\n").container == "empty"
     assert seen(tmp_path, "\ufefftext,label\r\n", "a.csv").header is True
