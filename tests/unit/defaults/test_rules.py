@@ -100,6 +100,15 @@ def test_a_regressor_is_a_bag_of_n_grams_up_to_many_more_texts_than_a_classifier
     assert "model.encoder" not in decide(regressor(NUMBERS), CorpusFacts(5 * LITTLE, 9, more=True))
 
 
+@pytest.mark.parametrize("join", ["alternating", "parallel"])
+def test_few_pairs_that_co_attention_joins_get_no_pool_beside_it(join: str) -> None:
+    model = {"family": "classifier", "join": join, "encoder": {"family": "transformer"}}
+    pairs = {"train": {"tsv": "a.tsv", "label": 1, "text": 2, "second": 3}}
+    made = followed(load_recipe({"data": pairs, "model": model}), CorpusFacts(300, 9_000, 2, 1_000))
+    assert made.model.pool is None  # type: ignore[union-attr]
+    assert made.model.encoder.norm == "pre"  # type: ignore[union-attr]
+
+
 def test_a_regressor_of_pairs_reads_both_texts_and_compares_them() -> None:
     made = followed(regressor(SIMILARITIES))
     assert (made.model.encoder.family, made.model.join) == ("recurrent", "parallel")  # type: ignore[union-attr]
