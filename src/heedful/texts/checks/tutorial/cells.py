@@ -189,6 +189,15 @@ def gru_update_gate() -> Computed:
         return Computed(text, (cell.step()[0] - 1) / (cell.h - 1), right)
 
 
+def gru_shapes() -> Computed:
+    """W_xr and W_xz are d x h, W_hr and W_hz h x h, b_r and b_z of width h; R_t and Z_t are n x h, as the state is"""
+    with drawn():
+        cell = _gru_cell()
+        own = [size for name in ("reset", "update") for weight in cell.gate(name) for size in weight.shape]
+        gate = [_INPUTS, _WIDTH, _WIDTH, _WIDTH, _WIDTH]
+        return Computed([*gate, *gate, _ROWS, _WIDTH], [*own, *cell.step()[0].shape])
+
+
 def gru_candidate() -> Computed:
     """tanh(X_t W_xh + (R_t * H_(t-1)) W_hh) + b_h in the text; b_h is inside of tanh"""
     with drawn():
