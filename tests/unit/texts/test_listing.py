@@ -85,7 +85,10 @@ def test_items_stand_in_the_order_of_the_text(text: Text) -> None:
 
 
 @every_read
-def test_studies_of_items_are_there(item: Item) -> None:
+def test_recipes_and_studies_that_an_item_names_are_there(item: Item) -> None:
+    told = f"{item.found} {item.why}"
+    assert set(re.findall(r"recipe `([\w-]+)`", told)) <= set(shipped_recipes())
+    assert all((ROOT / f"studies/{name}.toml").is_file() for name in re.findall(r"study `([\w-]+)`", told))
     if item.arguments and item.arguments.startswith("study "):
         assert (ROOT / f"studies/{item.arguments.split()[1]}.toml").is_file()
 
