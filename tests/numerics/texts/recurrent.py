@@ -1,5 +1,7 @@
 """Recurrent networks, translators and language models of the texts, recomputed in NumPy."""
 
+from collections.abc import Sequence
+
 import numpy as np
 from tests.numerics.texts.equations import (
     Array,
@@ -131,19 +133,24 @@ def _encoded(weights: Weights) -> tuple[Array, Array]:
     return vanilla(x, layer), vanilla(x[::-1], layer, "_reverse")[::-1]
 
 
-def probability_of_a_translation(inputs: Inputs) -> Recomputed:
-    (weights,) = inputs
+def _decoded(weights: Weights, tokens: Sequence[int]) -> list[Array]:
+    """Return the probabilities after each token, with a fixed context."""
     wiring = part(weights, "decoder.wiring")
     forward, backward = _encoded(weights)
     context = np.tanh(linear(np.concatenate([forward[-1], backward[0]]), part(wiring, "context")))
-    s, product = np.tanh(linear(context, part(wiring, "first.hidden"))), 1.0
-    for before, token in zip(_STARTED, _TARGET, strict=True):
-        word = weights["decoder.embedding.weight"][before] * np.sqrt(3)
+    s, found = np.tanh(linear(context, part(wiring, "first.hidden"))), []
+    for token in tokens:
+        word = weights["decoder.embedding.weight"][token] * np.sqrt(3)
         (s,) = vanilla(np.concatenate([word, context])[None], part(wiring, "stack.layers.0"), h=s)
         summed = linear(s, part(wiring, "output.from_state")) + linear(word, part(wiring, "output.from_word"))
         pairs = (summed + linear(context, part(wiring, "output.of_context"))).reshape(2, -1)
-        product *= softmax(weights["decoder.output.weight"] @ pairs.max(0))[token]
-    return same([product])
+        found.append(softmax(weights["decoder.output.weight"] @ pairs.max(0)))
+    return found
+
+
+def probability_of_a_translation(inputs: Inputs) -> Recomputed:
+    chances = zip(_decoded(inputs[0], _STARTED), _TARGET, strict=True)
+    return same([np.prod([chance[token] for chance, token in chances])])
 
 
 def _weights_of_the_first_step(weights: Weights) -> tuple[Array, Array]:
@@ -163,7 +170,7 @@ def context_of_a_step(inputs: Inputs) -> Recomputed:
 
 
 def targets_of_any_length(inputs: Inputs) -> Recomputed:
-    return same([1, 3, 9])
+    return same([len(_decoded(inputs[0], [2] * length)) for length in (1, 3, 9)])
 
 
 def context_of_one_size(inputs: Inputs) -> Recomputed:
