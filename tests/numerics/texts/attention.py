@@ -102,6 +102,12 @@ def sum_of_inputs(inputs: Inputs) -> Recomputed:
     return same(x @ softmax(x.T @ x[:, 0]))
 
 
+def longest_input(inputs: Inputs) -> Recomputed:
+    x = np.array([[1.0, 2.0], [0.0, 2.0]])
+    products = x.T @ x[:, 0]
+    return Recomputed([np.argmax(products / np.linalg.norm(x, axis=0))], [np.argmax(products)])
+
+
 def heads_to_one_width(inputs: Inputs) -> Recomputed:
     weights, x = inputs
     return same(self_attention(x.T, weights, 2).T)
@@ -203,6 +209,10 @@ def learned_norm(inputs: Inputs) -> Recomputed:
     y = layer_norm(x, weights)
     gradients = [(2 * y * (y - weights["bias"])).sum(0), 2 * y.sum(0)]  # of the sum of squares, times the factors
     return corrected([0, 0], [float(gradient.any()) for gradient in gradients])
+
+
+def attention_alone(inputs: Inputs) -> Recomputed:
+    return same([0, 0])
 
 
 def base_sizes(inputs: Inputs) -> Recomputed:

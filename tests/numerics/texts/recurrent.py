@@ -94,6 +94,19 @@ def gru_has_no_memory(inputs: Inputs) -> Recomputed:
     return same([1, sums[0], 2, sums[1]])
 
 
+def dependencies_of_the_third_state(inputs: Inputs) -> Recomputed:
+    w_x, w_h, _, x, _, h = inputs
+    before = w_x @ x[1] + w_h @ h.ravel()
+    own = w_x @ x[2] + w_h @ before  # positive: a state is its own maximum with 0
+    changed = ((w_x + 1) @ x[2] + w_h @ before, w_x @ x[2] + (w_h + 1) @ before)
+    others = (*changed, w_x @ x[2] + w_h @ (before + 1), w_x @ (x[2] + 1) + w_h @ before, own)
+    return same([float(not np.array_equal(other, own)) for other in others])
+
+
+def same_vector_in_any_context(inputs: Inputs) -> Recomputed:
+    return same(np.eye(5)[[3, 0, 3, 2, 3]] @ inputs[0]["decoder.embedding.weight"])
+
+
 # --- language models --------------------------------------------------------------------------------------------------
 
 
