@@ -173,6 +173,32 @@ def _by_hash(recipe: Recipe, corpora: Sequence[AnyCorpus]) -> _Split | None:
     """
     counted = [_count(corpus, recipe) for corpus in corpora]
     total = sum(one.rows for one in counted)
+    found = _best_part(counted, total)
+    if found is None:
+        return None
+    part, rest, held = found
+    pairs = list(zip(counted, held, strict=True))
+    about = "about " if any(one.rows > _CERTAIN for one in counted) else ""
+    return _Split(
+        [_table(one.corpus, {"part": rest} if number < one.rows else {}) for one, number in pairs],
+        [_held_out(one.corpus, {"part": part}) for one, number in pairs if 0 < number < one.rows],
+        f"{about}{sum(held):,} of {total:,} {_noun(corpora)} are held out",
+    )
+
+
+def part_to_hold_out(recipe: Recipe) -> tuple[str, str, list[int]] | None:
+    """Return the part of the training rows to hold out, the other parts, and how many rows of each corpus are held out.
+
+    None where they cannot be read or divided.
+    """
+    try:
+        counted = [_count(corpus, recipe) for corpus in recipe.data.train]
+    except (HeedfulError, OSError, ValueError, TypeError):
+        return None  # whoever reads the data says what is wrong with it
+    return _best_part(counted, sum(one.rows for one in counted))
+
+
+def _best_part(counted: Sequence[_Counted], total: int) -> tuple[str, str, list[int]] | None:
     if total < FEWEST:
         return None
     usual = _parts_of(total)
@@ -184,16 +210,7 @@ def _by_hash(recipe: Recipe, corpora: Sequence[AnyCorpus]) -> _Split | None:
             best = min(best, (abs(share * usual - 1), part, rest, held))
         if best[0] <= _CLOSE:
             break
-    _, part, rest, held = best
-    if not part:
-        return None
-    pairs = list(zip(counted, held, strict=True))
-    about = "about " if any(one.rows > _CERTAIN for one in counted) else ""
-    return _Split(
-        [_table(one.corpus, {"part": rest} if number < one.rows else {}) for one, number in pairs],
-        [_held_out(one.corpus, {"part": part}) for one, number in pairs if 0 < number < one.rows],
-        f"{about}{sum(held):,} of {total:,} {_noun(corpora)} are held out",
-    )
+    return best[1:] if best[1] else None
 
 
 def _choices(usual: int) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from heedful.config.corpora.roles import CAPTIONS
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import TASKS
 from heedful.data.corpora.formats.column_kinds import Column, Kind
-from heedful.data.corpora.formats.column_names import meanings
+from heedful.data.corpora.formats.column_names import NAMES, meanings
 
 Roles = Mapping[str, Column]
 _DESCRIPTION: Final = CAPTIONS.needed[1]  # the role of a sentence about an image
@@ -48,10 +48,15 @@ class _Table:
     told: bool
 
     def of(self, role: str, *kinds: Kind, named: str = "") -> list[Column]:
-        """Return the columns that can have a role: the given one, or those of some kinds and of a name."""
+        """Return the columns that can have a role: the given one, or those of some kinds and of a name.
+
+        `question` is more likely the question than `question_type` is.
+        """
         if role in self.given:
             return [self.given[role]]
-        return [each for each in self.free if each.kind in kinds and (not named or named in meanings(each.place))]
+        found = [each for each in self.free if each.kind in kinds and (not named or named in meanings(each.place))]
+        exact = [each for each in found if named and str(each.place).casefold() in NAMES[named]]
+        return exact or found
 
     def texts(self) -> list[dict[str, Column]]:
         """Return the columns that can be the text, or two that are read together."""

@@ -2,7 +2,7 @@
 
 import shlex
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,13 +16,17 @@ from heedful.data.corpora.formats.detection import Detected
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.defaults.apply import BY_TASK, with_followed_defaults
 from heedful.defaults.facts import count
+from heedful.defaults.split import part_to_hold_out
 from heedful.first_recipe.corpora import Corpus
 from heedful.first_recipe.names import Split
 from heedful.first_recipe.proposal import Proposal
 
 _WIDTH: Final = 110
-_FEW: Final = 60  # rows: of fewer, a tenth could be nothing
-_PARTS: Final = (4, 3, 2)  # into how many parts few rows are divided, the first that leaves none empty
+_PARTS_OF_FEW: Final = (("0/4", "1-3/4"), ("0/3", "1-2/3"), ("0/2", "1/2"))  # the first that leaves none empty
+_SHARES: Final[Mapping[str, str]] = {  # of all parts but one, by their number
+    **{"2": "one half", "3": "two thirds", "4": "three quarters", "5": "four fifths", "6": "five sixths"},
+    **{"7": "six sevenths", "8": "seven eighths", "9": "eight ninths", "10": "nine tenths"},
+}
 _NOUNS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("conll", "conllu"), "sentence"),
     **dict.fromkeys(("image_folder", "idx", "npz"), "image"),
@@ -72,18 +76,30 @@ def _divided(proposal: Proposal) -> tuple[dict[str, Any], dict[str, str]]:
         return _values(proposal, splits), {}
     if corpora.divided == "lines":
         return _divided_by_lines(proposal, splits)
-    few = corpora.rows < _FEW and not corpora.more
-    values, reasons = dict[str, Any](), dict[str, str]()
-    for parts in _PARTS if few else (10,):
-        train, valid = ([{**corpus, "part": part} for corpus in splits["train"]] for part in
-                        (f"1-{parts - 1}/{parts}" if parts > 2 else "1/2", f"0/{parts}"))  # fmt: skip
-        values = _values(proposal, {**splits, "train": train, "valid": valid})
-        others = {10: "nine tenths", 4: "three quarters", 3: "two thirds", 2: "one half"}[parts]
-        reasons["data.train"] = f"{others} of the rows, chosen by the hash of their content: equal rows stay together"
-        reasons["data.valid"] = "the other rows"
-        if not few or _has_rows(values):
+    held = None if corpora.more else part_to_hold_out(load_recipe(_values(proposal, splits)))
+    if held is not None or corpora.more:  # a long file is not read as a whole for this
+        part, rest, rows = held or ("0/10", "1-9/10", [1] * len(splits["train"]))
+        return _with_parts(proposal, splits, part, rest, rows)
+    for part, rest in _PARTS_OF_FEW:
+        values, reasons = _with_parts(proposal, splits, part, rest, [1] * len(splits["train"]))
+        if _has_rows(values):
             return values, reasons
     return _values(proposal, splits), {"data.train": _TOO_FEW}
+
+
+def _with_parts(
+    proposal: Proposal, splits: dict[Split, list[Corpus]], part: str, rest: str, held: Sequence[int]
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the values of a recipe with one part of the rows for validation; `held` are how many each corpus has."""
+    train = [{**corpus, "part": rest} for corpus in splits["train"]]
+    valid = [{**corpus, "part": part} for corpus, rows in zip(splits["train"], held, strict=True) if rows]
+    count = part.partition("/")[2]
+    share = _SHARES.get(count, f"{int(count) - 1} of {count} parts")
+    reasons = {
+        "data.train": f"{share} of the rows, chosen by the hash of their content: equal rows stay together",
+        "data.valid": "the other rows",
+    }
+    return _values(proposal, {**splits, "train": train, "valid": valid}), reasons
 
 
 def _divided_by_lines(proposal: Proposal, splits: dict[Split, list[Corpus]]) -> tuple[dict[str, Any], dict[str, str]]:

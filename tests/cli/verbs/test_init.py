@@ -150,11 +150,29 @@ def test_few_documents_are_divided_by_position_and_one_row_is_not(init: Init, tm
     assert [data("two.toml")[split]["lines"] for split in ("train", "valid")] == ["1-55", "56-62"]
 
 
+def test_a_validation_set_is_never_empty_where_rows_repeat(init: Init, tmp_path: Path) -> None:
+    sentences = [f"der\tDET\n{noun}\tNOUN\nsieht\tVERB\n{other}\tNAME\n\n" for noun in "abcd" for other in "xyz"]
+    written(tmp_path, "a.conll", "".join(sentences * 8))
+    init("a.conll", "-o", "recipe.toml")
+    assert load_recipe("recipe.toml").data.valid[0].part != "0/10"
+    assert run(["config", "check", "recipe.toml"]) == 0
+
+
 def test_a_parser_writes_tags_where_words_have_them(init: Init, tmp_path: Path) -> None:
     for name, tree in (("tags.mrg", "(S (NP (NN a)) (VP (VBZ {})))\n"), ("moods.trees", "(3 (2 a) (4 {}))\n")):
         written(tmp_path, name, "".join(tree.format(number) for number in range(80)))
         init(name, "-o", f"{name}.toml")
     assert [data(f"{name}.toml")["train"].get("leaves") for name in ("tags.mrg", "moods.trees")] == ["tag", None]
+
+
+def test_a_column_of_exactly_the_name_comes_before_others(init: Init, tmp_path: Path) -> None:
+    draw(tmp_path / "a.png", "red", 1.0, 1)
+    rows = [
+        ("a.png", f"Is it {one} ?", other, "yes") for one in "abc" for other in ("colour", "size") for _ in range(9)
+    ]
+    written(tmp_path, "a.csv", table([("image", "question", "question_type", "answer"), *rows]))
+    assert init("a.csv", "-o", "recipe.toml")[0] == 0
+    assert data()["train"]["question"] == "question"
 
 
 def test_few_captions_are_not_labels_and_a_first_row_of_phonemes_is_not_a_header(init: Init, tmp_path: Path) -> None:
