@@ -117,6 +117,14 @@ def test_a_tagger_with_a_crf_has_no_label_smoothing() -> None:
     assert "train.label_smoothing" not in decide(said, corpus("tag", 600))
 
 
+def test_next_sentences_are_drawn_from_other_documents_where_there_are_some() -> None:
+    for rows, draws in ((1, False), (19, False), (20, True)):
+        made = load_recipe(
+            MINIMAL["fill"], dict(decide(load_recipe(MINIMAL["fill"]), CorpusFacts(rows, 10**5, 0, 10**4)))
+        )
+        assert made.model.next_sentence is draws  # type: ignore[union-attr]
+
+
 def test_much_running_text_is_learned_as_in_the_papers() -> None:
     for task in ("generate", "fill"):
         assert "train.steps" not in decide(load_recipe(MINIMAL[task]), CorpusFacts(9000, 10**9, 0, 10**8))
