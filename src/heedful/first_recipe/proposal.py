@@ -1,16 +1,17 @@
 """The proposal of a recipe for files: what they are, the task that they are for, corpora, splits and reasons."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from heedful.base.errors import UserError, suggestion
-from heedful.config.corpora.roles import ROLES
+from heedful.config.corpora.roles import ROLES, role_noun
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import TASKS
 from heedful.data.corpora.formats.column_kinds import Column
 from heedful.data.corpora.formats.detection import Detected, detect
+from heedful.data.corpora.formats.lines import check_exists, locate
 from heedful.first_recipe.choices import Answer, Ask, ask_for
 from heedful.first_recipe.corpora import (
     Corpora,
@@ -85,10 +86,15 @@ def propose(paths: Sequence[str], wishes: Wishes, ask: Ask) -> Proposal:
 
 def _look(path: str, wishes: Wishes) -> list[Detected]:
     """Return what a file is, or the files of a folder."""
+    file = locate(path)
+    if not file.path.is_dir():
+        check_exists(replace(file, hint=""))  # there is no recipe yet that could name a folder
     found = detect(path, separator=wishes.separator, header=wishes.header)
     match found.container:
         case "empty":
             raise UserError(f"{path} is empty: give a file with data.")
+        case "csv" | "tsv" if found.header and not found.rows:
+            raise UserError(f"{path} has the names of columns, but no rows: give a file with data.")
         case "image":
             raise UserError(
                 f"{path} is an image: give the folder of all images, with one folder for each class in it, or a table "
@@ -213,13 +219,17 @@ def _answer(chosen: Candidate, others: Sequence[Candidate]) -> Answer:
 
 def _why(chosen: Candidate) -> str:
     """Return what is learned from which columns."""
-    parts = [f"`{column.place}` is the {role}" if isinstance(column.place, str) else f"{column.name} is the {role}"
-             for role, column in chosen.roles.items()]  # fmt: skip
-    return ", ".join(parts)
+    named = (
+        (f"`{column.place}`" if isinstance(column.place, str) else column.name, role_noun(role))
+        for role, column in chosen.roles.items()
+    )
+    return ", ".join(f"{name} is the {noun}" for name, noun in named)
 
 
 def _no_task(file: Detected, wishes: Wishes) -> str:
     held = ", ".join(f"{column.name} ({column.kind})" for column in file.columns[:_SHOWN])
+    if file.rows == 1:
+        held += ", told from its only row"
     if wishes.task is not None:
         rules = TASKS[wishes.task]
         return (

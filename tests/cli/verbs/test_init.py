@@ -165,6 +165,14 @@ def test_a_parser_writes_tags_where_words_have_them(init: Init, tmp_path: Path) 
     assert [data(f"{name}.toml")["train"].get("leaves") for name in ("tags.mrg", "moods.trees")] == ["tag", None]
 
 
+def test_columns_of_one_name_are_given_by_number(init: Init, tmp_path: Path) -> None:
+    rows = [("text", "text", "label"), *((f"a b {n}", f"c d {n}", "xy"[n % 2]) for n in range(60))]
+    written(tmp_path, "a.csv", table(rows))
+    code, out, _ = init("a.csv", "-o", "recipe.toml")
+    assert (code, "(column 1 is the text, column 2 is the second text, `label` is the label)" in out) == (0, True)
+    assert run(["config", "check", "recipe.toml"]) == 0
+
+
 def test_a_column_of_exactly_the_name_comes_before_others(init: Init, tmp_path: Path) -> None:
     draw(tmp_path / "a.png", "red", 1.0, 1)
     rows = [
@@ -284,6 +292,7 @@ def made(folder: Path) -> None:
     written(folder, "a.csv", table([("text", "label"), *opinions()]))
     written(folder, "b.csv", table([("review", "label"), *opinions()]))
     written(folder, "a.trees", "(S (NP (NN a)))\n")
+    written(folder, "names.csv", "text,label\n")
     written(folder, "ft.txt", "__label__x a text\n__label__y another\n")
     written(folder, "one.en", "a\nb\n")
     written(folder, "one.de", "a\n")
@@ -317,6 +326,8 @@ def made(folder: Path) -> None:
             "a.csv b.csv",
             "b.csv has no column `text`, which is the text in the other files: give files with the same columns.",
         ),
+        ("names.csv", "names.csv has the names of columns, but no rows: give a file with data."),
+        ("none.csv", "none.csv: no such file."),
         (
             "a.csv a.trees",
             "a.csv is a table with the columns `text`, `label`, but a.trees is bracketed trees, one per line, with a "

@@ -49,6 +49,11 @@ ROLES: Final = (  # of tables, in the order of their keys
 )
 
 
+def role_noun(role: str) -> str:
+    """Return what a value of a role is called in messages."""
+    return "second text" if role == "second" else role
+
+
 def tabular_kind(roles: Collection[str]) -> RowKind:
     """Return the kind of rows of a table in which these roles have columns; without any, it has pairs."""
     asked = not {"question", "answer", "start", "group"}.isdisjoint(roles)

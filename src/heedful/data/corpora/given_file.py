@@ -24,7 +24,7 @@ from heedful.config.corpora.containers import (
     PlainText,
     Tsv,
 )
-from heedful.config.corpora.roles import ROLES
+from heedful.config.corpora.roles import ROLES, role_noun
 from heedful.config.reading.complaints import complaints
 from heedful.config.reading.draft import Override, draft_of, override_of, with_overrides
 from heedful.config.recipe import Recipe
@@ -46,7 +46,6 @@ _KEYS: Final[Mapping[str, str]] = {
 }
 _NAMES_SHOWN: Final = 10
 _KINDS: Final[Mapping[str, str]] = {"label": "label", "number": "number", "image": "image"}  # of columns, by role
-_NOUNS: Final[Mapping[str, str]] = {"second": "second text"}
 
 
 class _GivenData(Section):
@@ -189,9 +188,7 @@ class _Columns:
         free = [column for column in self.found.columns if column.place not in taken]
         fits = (column.place for column in free if column.kind == _KINDS.get(role, "text"))
         example = f"--set data.{role}={next(fits, free[0].place if free else 1)}"
-        way_out = by_caller(
-            f"name the one with the {_NOUNS.get(role, role)}s, as in {example}", f"give rows with `{role}`"
-        )
+        way_out = by_caller(f"name the one with the {role_noun(role)}s, as in {example}", f"give rows with `{role}`")
         return UserError(f"{self.path} has no {noun} `{place or role}`, but {listed or 'none'}: {way_out}.")
 
 

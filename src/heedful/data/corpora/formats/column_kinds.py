@@ -115,8 +115,10 @@ def detect_header(rows: Sequence[Sequence[str]]) -> bool | None:
     first, body = [cell.strip() for cell in rows[0]], [row for row in rows[1:] if any(map(str.strip, row))]
     names = [name for name in first if name]
     known = [bool(meanings(name)) and len(name.split()) <= 3 and not _SENTENCE.search(name) for name in names]
-    if not names or len(set(names)) < len(names):
-        return False if names else None
+    if not names:
+        return None
+    if len(set(names)) < len(names) and not all(known):  # two columns may both be called `text`
+        return False
     if not body:
         return True if len(known) > 1 and all(known) else None
     votes = list(_votes(first, body))
