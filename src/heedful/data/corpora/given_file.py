@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from heedful.base.errors import UserError, by_caller
+from heedful.base.errors import UserError, by_caller, counted
 from heedful.config.corpora.containers import (
     FORMS,
     AlignedFiles,
@@ -77,9 +77,8 @@ def given_corpus(
     absent = list[str]()  # what is true of rows, and is not in the file
     if form in _TABLES:
         truths = [role for role in rules.roles[0].needed if role in ROLES and role not in asked]
-        table = _with_places(
-            _Columns(path, form, found), table, given, asked, truths if answered else rules.roles[0].optional
-        )
+        columns = _Columns(path, form, found, rules.needs)
+        table = _with_places(columns, table, given, asked, truths if answered else rules.roles[0].optional)
         absent = [role for role in truths if role not in table]
         table = {**{role: f"({role})" for role in absent}, **table}  # a corpus needs them: they are removed below
     elif form == "idx" and answered:
@@ -172,6 +171,7 @@ class _Columns:
     path: str
     form: str
     found: Detected
+    needs: str  # what the task learns from: completes "FILE is ..., but "
 
     @property
     def names(self) -> list[str]:
@@ -182,14 +182,20 @@ class _Columns:
 
     def refuse(self, role: str, place: object, taken: Sequence[object]) -> UserError:
         """Say that a role has no column, which columns there are, and how to name one."""
+        if self.found.container == "empty":
+            return UserError(f"{self.path} is empty: give a file with rows.")
+        if not self.found.columns:
+            return UserError(f"{self.path} is {self.found.words}, but {self.needs}.")
         noun = "field" if self.form == "jsonl" else "column"
         columns = [str(column.place) for column in self.found.columns]
         listed = ", ".join(columns[:_NAMES_SHOWN]) + (", ..." if len(columns) > _NAMES_SHOWN else "")
+        if not self.names:
+            listed = f"{counted(len(columns), 'column')} without {'a name' if len(columns) == 1 else 'names'}"
         free = [column for column in self.found.columns if column.place not in taken]
         fits = (column.place for column in free if column.kind == _KINDS.get(role, "text"))
         example = f"--set data.{role}={next(fits, free[0].place if free else 1)}"
         way_out = by_caller(f"name the one with the {role_noun(role)}s, as in {example}", f"give rows with `{role}`")
-        return UserError(f"{self.path} has no {noun} `{place or role}`, but {listed or 'none'}: {way_out}.")
+        return UserError(f"{self.path} has no {noun} `{place or role}`, but {listed}: {way_out}.")
 
 
 def _with_places(
@@ -213,7 +219,9 @@ def _with_places(
             places[role] = role
         elif columns.found.container == "squad_rows" and role == "text" and role not in set_here:
             places[role] = "context"
-        elif role in asked and (columns.names or not place):
+        elif isinstance(place, str) and role not in set_here and place in columns.found.facts.get("first", ()):  # type: ignore[operator]
+            places[role] = place  # the first line has the name, which few rows do not show to be one
+        elif role in asked and (columns.names or role not in set_here):
             raise columns.refuse(role, place, list(places.values()))
     return places
 

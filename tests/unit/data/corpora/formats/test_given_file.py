@@ -35,6 +35,12 @@ def of(folder: Path, path: str, *overrides: str, answered: tuple[str, ...] = ("t
     return given_corpus(recipe, path, overrides, answered=answered)
 
 
+def of_names(folder: Path, path: str, answered: tuple[str, ...] = ("text",)) -> AnyCorpus:
+    (folder / "it.csv").touch()
+    recipe = recipe_of(folder, '{ csv = "train.csv", text = "review", label = "stars" }')
+    return given_corpus(recipe, path, answered=answered)
+
+
 def test_a_file_like_that_of_the_recipe_has_its_columns(folder: Path) -> None:
     corpus = of(folder, "reviews.tsv", answered=())
     assert isinstance(corpus, Tsv)
@@ -122,6 +128,18 @@ def test_a_short_file_with_the_suffix_of_the_recipe_has_its_container(folder: Pa
             "rows of something else",
             lambda folder: given_corpus(recipe_of(folder, '{ tsv = "t.tsv", text = 2, label = 1 }'), "it.conll"),
             "it.conll has words with labels, but a classifier learns from texts with labels: give `text` and `label`.",
+        ),
+        Refusal(
+            "columns without names",
+            lambda folder: of_names(folder, "reviews.tsv"),
+            "reviews.tsv has no column `review`, but 2 columns without names: name the one with the texts, as in --set "
+            "data.text=1.",
+        ),
+        Refusal("nothing", lambda folder: of_names(folder, "it.csv"), "it.csv is empty: give a file with rows."),
+        Refusal(
+            "plain text in an evaluation",
+            lambda folder: of_names(folder, "plain.txt", answered=()),
+            "plain.txt is plain text, one sentence or more per line, but a classifier learns from ...",
         ),
         Refusal(
             "a first line that may be a header",
