@@ -37,6 +37,7 @@ def of(folder: Path, path: str, *overrides: str, answered: tuple[str, ...] = ("t
 
 def of_names(folder: Path, path: str, answered: tuple[str, ...] = ("text",)) -> AnyCorpus:
     (folder / "it.csv").touch()
+    (folder / "bare.tsv").write_text("".join(f"{'xy'[number % 2]}\tA film, {number}.\n" for number in range(20)))
     recipe = recipe_of(folder, '{ csv = "train.csv", text = "review", label = "stars" }')
     return given_corpus(recipe, path, answered=answered)
 
@@ -131,9 +132,9 @@ def test_a_short_file_with_the_suffix_of_the_recipe_has_its_container(folder: Pa
         ),
         Refusal(
             "columns without names",
-            lambda folder: of_names(folder, "reviews.tsv"),
-            "reviews.tsv has no column `review`, but 2 columns without names: name the one with the texts, as in --set "
-            "data.text=1.",
+            lambda folder: of_names(folder, "bare.tsv"),
+            "bare.tsv has no column `review`, but 2 columns without names: name the one with the texts, as in --set "
+            "data.text=2.",
         ),
         Refusal("nothing", lambda folder: of_names(folder, "it.csv"), "it.csv is empty: give a file with rows."),
         Refusal(
