@@ -24,7 +24,8 @@ WITHOUT_RESULT: Final = {
     "completion": "prints a script for a shell",
     "config schema": "prints JSON without being asked",
     **dict.fromkeys(
-        (f"plot {name}" for name in command_of("plot").commands), "writes an image; the numbers of most are elsewhere"
+        (f"plot {name}" for name in command_of("plot").commands if name != "layer-cost"),
+        "writes an image; the numbers of most are elsewhere",
     ),
 }
 NARROWEST: Final = 36  # columns of descriptions on a screen of 80
@@ -107,9 +108,9 @@ def test_help_shows_flags_values_choices_and_defaults(
     monkeypatch.setenv("COLUMNS", "80")
     assert run(["embed", "-h"]) == 0
     shown = capsys.readouterr().out
-    assert "\n  -t, --text TEXT             A text, even" in shown
-    assert "\n  --pool mean|first|max|last  How the vectors" in shown
-    assert " (default: mean).\n" in shown
+    assert "\n  -t, --text TEXT    A text, even" in shown
+    assert "\n  --pool mean|first|max|last|context\n                     How the vectors" in shown
+    assert "a Transformer (default: -1).\n" in shown
     assert run(["explain", "-h"]) == 0
     shown = capsys.readouterr().out
     assert "\n  --gradients/--no-gradients  Also show" in shown

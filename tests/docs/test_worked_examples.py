@@ -44,7 +44,7 @@ import heedful
 from heedful.base.errors import UserError
 
 rows = [(f"a dog {n}", f"ein Hund {n}") for n in range(9)]
-shape = {"positions": "logarithmic", "width": 16, "heads": 2, "layers": 1, "inner": 16}
+shape = {"positions": "kerple", "width": 16, "heads": 2, "layers": 1, "inner": 16}
 recipe = {
     "data": {"train": {"source": "-", "target": "-"}},
     "tokenizer": {"size": 300},
@@ -65,7 +65,7 @@ def test_a_kind_of_positions_is_two_edits(tmp_path: Path) -> None:
     assert len(edited) == 2
     printed = run_in(tree, POSITIONS, tmp_path)
     assert printed.startswith("LogarithmicBias 1\n")
-    assert '`positions = "logarithmic"` adds to the scores of' in printed
+    assert '`positions = "kerple"` adds to the scores of' in printed
 
 
 METRIC = """

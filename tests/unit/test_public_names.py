@@ -56,7 +56,7 @@ def test_help_shows_every_option_of_a_search_with_its_meaning(method: str) -> No
 def test_help_shows_the_options_of_embeddings() -> None:
     for kind in (heedful.TextClassifier, heedful.MaskFiller):
         parameters = inspect.signature(kind.embed).parameters
-        assert [parameters[name].default for name in ("of", "pool", "layer", "markers")] == ["text", "mean", -1, False]
+        assert [parameters[name].default for name in ("of", "pool", "layer", "markers")] == ["text", None, -1, False]
 
 
 def test_an_old_name_is_the_new_one_with_a_warning() -> None:

@@ -174,6 +174,7 @@ CHANGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "max_distance": ({"positions": "relative"}, {"positions": "relative", "max_distance": 1}),
     "rope_base": ({"positions": "rope"}, {"positions": "rope", "rope_base": 20.0}),
     "bias": ({}, {"bias": False}),
+    "projection_bias": ({}, {"projection_bias": False}),
     "alignment": ({}, {"alignment": "dot"}),
     "backend": ({}, {"backend": "explicit"}),
     "embeddings": ({}, {"embeddings": 2}),

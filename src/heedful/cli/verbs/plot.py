@@ -212,7 +212,7 @@ def layer_cost(
         int, option("Distance that restricted attention sees on each side.", metavar="N", min=1, max=8192)
     ] = 64,
     length: Annotated[
-        int, option("Longest sequence over which layers are counted.", metavar="N", min=2, max=8192)
+        int, option("Number of positions: layers are counted up to it.", metavar="N", min=2, max=8192)
     ] = 1024,
     tokens: Annotated[
         int,
