@@ -172,18 +172,8 @@ def _loop(score: Score, q_QD: Tensor, k_KD: Tensor) -> Tensor:
 
 
 def content() -> Computed:
-    """sim(k, q), the cosine, in the text; times a strength beta(q) in Graves et al. 2014"""
-
-    def cosine(q: Tensor, k: Tensor, _: int) -> Tensor:
-        return q @ k / (q.norm() * k.norm())
-
-    def strong(module: Any) -> Score:
-        def score(q: Tensor, k: Tensor, place: int) -> Tensor:
-            return torch.log1p(torch.exp(module.strength[0, 0] @ q + module.bias[0, 0, 0])) * cosine(q, k, place)
-
-        return score
-
-    return _scored("content", lambda module: cosine, strong)
+    """sim(k, q), the cosine, in the text; Heedful's is multiplied by a strength beta(q), as in Graves et al. 2014"""
+    return _scored("content", lambda module: lambda q, k, _: q @ k / (q.norm() * k.norm()))
 
 
 def dot() -> Computed:
@@ -272,9 +262,9 @@ def context() -> Computed:
 
 
 def softmax_sums_to_one() -> Computed:
-    """The weights of a softmax are between 0 and 1, and sum to 1"""
+    """The sum of the three weights of a softmax, 1, and how many of them are between 0 and 1: all three"""
     weights = softmax(torch.tensor([2.0, -1.0, 0.5], dtype=torch.float64))
-    return Computed([1.0], [float(weights.sum())])
+    return Computed([1.0, 3.0], [float(weights.sum()), float(((weights >= 0) & (weights <= 1)).sum())])
 
 
 def sigmoid_sums_to_one() -> Computed:

@@ -121,6 +121,13 @@ def networks_of_layers() -> Computed:
         return Computed([*text.flatten().tolist(), 12], [*network(x[order]).flatten().tolist(), len(own)])
 
 
+def sizes_of_networks() -> Computed:
+    """Networks of the base model: one in each of 12 layers, all with 512 inputs, d_ff = 2048 and 512 outputs"""
+    networks = [cast(FeedForward, one) for one in _kinds(_of_base(), FeedForward)]
+    sizes = [(*network.into.weight.T.shape, network.out.weight.shape[0]) for network in networks]
+    return Computed([12, 12], [len(networks), sizes.count((512, 2048, 512))])
+
+
 def shared_matrix() -> Computed:
     """One matrix for both embeddings and for the linear map before the softmax"""
     model = _of_base()

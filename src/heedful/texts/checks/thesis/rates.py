@@ -16,7 +16,7 @@ from heedful.config.train.schedules import (
     UntunedExponentialWarmup,
     UntunedLinearWarmup,
 )
-from heedful.models.from_recipe.initialization import initialize, scale_initial_weights
+from heedful.models.from_recipe.initialization import initialize, scale_embeddings, scale_initial_weights
 from heedful.models.from_recipe.network import build_model
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.nn.initialization import init_linear
@@ -24,6 +24,7 @@ from heedful.nn.layers.feedforward import FeedForward
 from heedful.nn.layers.linear import LayerNorm
 from heedful.nn.layers.residual import Residual
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
+from heedful.training.optimizers.build import build_optimizer
 from heedful.training.schedules import build_learning_rate, build_run_rate, build_warmup
 
 _BETA2 = 0.999
@@ -77,15 +78,16 @@ def slowed_down_alike() -> Computed:
     return Computed([lost[0]], [lost[1]], tolerance=1e-3)
 
 
-def first_adaptive_rates() -> Computed:
-    """Adam's rate of the first update over the fixed one, 1 / |g|: without a bound, so that its variance is infinite"""
-    gradients, ours = (1.0, 0.1, 0.01, 0.001), []
-    for gradient in gradients:
-        weight = nn.Parameter(torch.zeros((), dtype=torch.float64))
-        weight.grad = torch.full_like(weight, gradient)
-        torch.optim.Adam([weight], lr=0.1, betas=(0.9, _BETA2), eps=1e-16).step()
-        ours.append(-float(weight.detach()) / (0.1 * gradient))
-    return Computed([1 / gradient for gradient in gradients], ours)
+def second_moment_of_the_first_step() -> Computed:
+    """The mean of Adam's second moment v / (1 - beta2) after one update: infinite in the text; the mean of g^2"""
+    with drawn():
+        gradients = numbers(1, 64)
+        layer = nn.Linear(64, 1, bias=False).double()
+        optimizer = build_optimizer(_ADAM, layer)
+        layer.weight.grad = gradients
+        optimizer.step()
+        moments = cast(Tensor, optimizer.state[layer.weight]["exp_avg_sq"]) / (1 - _BETA2)
+        return Computed([math.inf], [float(moments.mean())], [sum(g * g for g in gradients[0].tolist()) / 64])
 
 
 # --- norms ------------------------------------------------------------------------------------------------------------
@@ -114,22 +116,15 @@ _FIXED = TransformerModel(norm="tfixup", layers=_LAYERS, width=32, heads=2, inne
 
 
 def t_fixup_xavier() -> Computed:
-    """Xavier for all weights: the largest of each matrix over sqrt(6 / (inputs + outputs)), T-Fixup's factors undone"""
+    """Xavier for all matrices: the largest of each over sqrt(6 / (inputs + outputs)), T-Fixup's factors divided out"""
     with drawn():
-        model = build_model(TransformerModel(norm="pre", layers=1, width=64, heads=2, inner=128), 50, 50)
+        model = build_model(_FIXED.model_copy(update={"layers": 1, "width": 64, "inner": 128}), 50, 50)
         initialize(model, "plain_xavier")
         ours = []
-        for block in model.modules():
-            if isinstance(block, EncoderBlock | DecoderBlock):
-                cross = [] if not isinstance(block, DecoderBlock) or block.cross is None else [block.cross]
-                attention = cast(nn.Module, block.attention)
-                ours += [_largest(matrix) for matrix in cast(Tensor, attention.project.weight).chunk(3)]  # type: ignore[union-attr]
-                for one in cross:
-                    ours += [_largest(one.project_query.weight)]
-                    ours += [_largest(matrix) for matrix in one.project_memory.weight.chunk(2)]
-                ours += [_largest(cast(Tensor, one.output.weight)) for one in (attention, *cross)]  # type: ignore[union-attr]
-                network = cast(FeedForward, block.network)
-                ours += [_largest(network.into.weight), _largest(network.out.weight)]
+        for kind in (EncoderBlock, DecoderBlock):
+            matrices, gain = _first_block(model, kind)
+            factors = _decoder(gain) if kind is DecoderBlock else _encoder(gain)
+            ours += [_largest(matrix) / factor for matrix, factor in zip(matrices, factors, strict=True)]
         return Computed([1.0] * len(ours), ours, tolerance=0.01)
 
 
@@ -137,18 +132,23 @@ def _largest(matrix: Tensor) -> float:
     return float(matrix.detach().abs().max()) / math.sqrt(6 / sum(matrix.shape))
 
 
-def _factors(kind: type[EncoderBlock] | type[DecoderBlock]) -> list[float]:
-    """Return what T-Fixup multiplies matrices of the first block by: q, k, v, W^O (of cross-attention too), network."""
-    with drawn():
-        model = build_model(_FIXED, 8, 8)
-    init_linear(model, lambda matrix, gain: nn.init.ones_(matrix))
-    scale_initial_weights(model)
+def _first_block(model: nn.Module, kind: type[EncoderBlock] | type[DecoderBlock]) -> tuple[list[Tensor], float]:
+    """Return the matrices of a first block, q, k, v, W^O (of cross-attention too) and network, and T-Fixup's factor."""
     block = next(module for module in model.modules() if isinstance(module, kind))
     matrices = [*_matrices(cast(nn.Module, block.attention))]
     if isinstance(block, DecoderBlock) and block.cross is not None:
         matrices += _matrices(cast(nn.Module, block.cross))
     network = cast(FeedForward, block.network)
-    return [float(matrix.detach().mean()) for matrix in (*matrices, network.into.weight, network.out.weight)]
+    return [*matrices, network.into.weight, network.out.weight], block.around_network.gain
+
+
+def _factors(kind: type[EncoderBlock] | type[DecoderBlock]) -> list[float]:
+    """Return what T-Fixup multiplies the matrices of a first block by."""
+    with drawn():
+        model = build_model(_FIXED, 8, 8)
+    init_linear(model, lambda matrix, gain: nn.init.ones_(matrix))
+    scale_initial_weights(model)
+    return [float(matrix.detach().mean()) for matrix in _first_block(model, kind)[0]]
 
 
 def _matrices(attention: nn.Module) -> list[Tensor]:
@@ -164,9 +164,17 @@ def _matrices(attention: nn.Module) -> list[Tensor]:
 
 
 def t_fixup_decoder() -> Computed:
-    """W^V, W^O and the network times 9 N^(-1/4) in the text, (9 N)^(-1/4) in Huang et al. 2020; not W^Q and W^K"""
+    """Both embeddings, W^V, W^O and the network times 9 N^(-1/4) in the text, (9 N)^(-1/4) in Huang et al. 2020
+
+    The two embeddings come first, then W^Q, W^K, W^V and W^O of both attentions, where W^Q and W^K stay as they are.
+    """
     text, right = 9 * _LAYERS**-0.25, (9 * _LAYERS) ** -0.25
-    return Computed(_decoder(text), _factors(DecoderBlock), _decoder(right))
+    source, target = (nn.Parameter(torch.ones(2, 2, dtype=torch.float64)) for _ in range(2))
+    scale_embeddings(_FIXED, source, target)
+    embeddings = [float(table.detach().mean()) for table in (source, target)]
+    return Computed(
+        [text, text, *_decoder(text)], [*embeddings, *_factors(DecoderBlock)], [right, right, *_decoder(right)]
+    )
 
 
 def _decoder(gain: float) -> list[float]:
@@ -175,8 +183,11 @@ def _decoder(gain: float) -> list[float]:
 
 def t_fixup_encoder() -> Computed:
     """W^V, W^O and the network times 0.67 N^(-1/4); W^Q and W^K as they are"""
-    gain = 0.67 * _LAYERS**-0.25
-    return Computed([1.0, 1.0, gain, gain, gain, gain], _factors(EncoderBlock))
+    return Computed(_encoder(0.67 * _LAYERS**-0.25), _factors(EncoderBlock))
+
+
+def _encoder(gain: float) -> list[float]:
+    return [1.0, 1.0, gain, gain, gain, gain]
 
 
 def t_fixup_without_norms() -> Computed:

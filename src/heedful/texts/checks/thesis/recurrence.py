@@ -231,6 +231,37 @@ def sizes_of_the_vanilla_cell() -> Computed:
     return Computed([d * k, k * k, k * q, q, q], ours, [d * k, k * k, k * q, k, q])
 
 
+def _slopes(by: int, pasts: int) -> tuple[RecurrentStack, list[Tensor], list[Tensor]]:
+    """Return a vanilla cell, states h(t) for some h(t-1), and the derivatives of h(t) by x(t) (0) or by h(t-1) (1)."""
+    stack, x = _stack(), numbers(_INPUTS)
+
+    def after(now: Tensor, before: Tensor) -> Tensor:
+        return stack.step(now[None], RecurrentState(before[None, None]))[1].hidden[0, 0]
+
+    befores = [0.3 * numbers(_WIDTH) for _ in range(pasts)]
+    slopes = [torch.autograd.functional.jacobian(after, (x, before))[by] for before in befores]
+    return stack, [after(x, before).detach() for before in befores], slopes
+
+
+def past_and_present() -> Computed:
+    """dh(t) / dh(t-1) = phi' W_h and dh(t) / dx(t) = phi' W_x, phi = tanh: W_h weighs the past, W_x what is read now"""
+    with drawn():
+        text, ours = [], []
+        for by in (1, 0):
+            stack, (h,), (slope,) = _slopes(by, 1)
+            text.append(torch.diag(1 - h.square()) @ matrices(stack)[by])
+            ours.append(slope.flatten())
+        return Computed(torch.cat([one.flatten() for one in text]), torch.cat(ours))
+
+
+def flow_of_the_past() -> Computed:
+    """What reaches the activation of h(t-1), as a derivative: the same W_h for three states, none kept or ignored"""
+    with drawn():
+        stack, states, slopes = _slopes(1, 3)
+        reached = [torch.diag(1 / (1 - h.square())) @ slope for h, slope in zip(states, slopes, strict=True)]
+        return Computed(torch.cat([matrices(stack)[1]] * 3), torch.cat(reached))
+
+
 @torch.no_grad()
 def _set(stack: RecurrentStack, w_h: Tensor, w_x: Tensor) -> None:
     """Set the matrices of a vanilla cell, without biases."""
@@ -256,7 +287,7 @@ def powers_of_a_matrix() -> Computed:
 
 
 def direction_of_powers() -> Computed:
-    """As in the power method, what is not along the first eigenvector of W is lost: the share of a state that stays"""
+    """|cos| of the angle between a state after 40 steps, h W .. W, and the first eigenvector of W: 1"""
     with drawn():
         rotation = given(torch.linalg.qr(numbers(_WIDTH, _WIDTH)).Q)
         matrix = rotation @ torch.diag(torch.tensor([0.9, 0.5, 0.4, 0.2], dtype=torch.float64)) @ rotation.T

@@ -115,6 +115,19 @@ def additive_with_a_bias() -> Computed:
         return Computed(text, ours, right)
 
 
+def learned_scores() -> Computed:
+    """Parameters that a score trains: W; W, b; W, b; v and W in two parts; v, W_0, W_1, W_2, W_3 and four b; W"""
+    counts = {"general": 1, "biased_general": 2, "activated_general": 2, "additive": 3, "deep": 9, "location": 1}
+    with drawn():
+        q, k, ours = numbers(2, _SIZE), numbers(_KEYS, _SIZE), []
+        for name in counts:
+            module = make_alignment(name, _SIZE, _SIZE, 1, **({"max_length": _KEYS} if name == "location" else {}))
+            randomize(module)
+            module(q[None, None], module.prepare(k[None, None], k[None, None])).square().sum().backward()
+            ours.append(float(sum(one.grad is not None and bool(one.grad.any()) for one in module.parameters())))
+        return Computed([float(count) for count in counts.values()], ours)
+
+
 def scaled_products() -> Computed:
     """Deviations of q . k for q and k of d = 4, 64 and 256 standard normal numbers: sqrt(d), and 1 over sqrt(d_k)"""
     with drawn():
