@@ -40,7 +40,7 @@ def noam() -> Computed:
 
 
 def noam_of_the_thesis() -> Computed:
-    """warmup^-0.5 in the text, with which the rate rises for 15 steps; warmup^-1.5, with which it rises for 4,000"""
+    """warmup^-0.5 in the text, with which the rate rises for 16 steps; warmup^-1.5, with which it rises for 4,000"""
     return _noam(lambda step: _WIDTH**-0.5 * min(step**-0.5, step * _WARMUP**-0.5))
 
 
