@@ -182,3 +182,39 @@ def softmax_times_value() -> Computed:
     module = ScaledDot(64, 64, 1)
     z, _ = attend(module, softmax, q[None, None], module.prepare(k[None, None], v[None, None]))
     return Computed([0.88 * 1 + 0.12 * 0, 0.88 * 0 + 0.12 * 1], [round(float(value), 2) for value in z[0, 0, 0]])
+
+
+def intact_values() -> Computed:
+    """The share of v1 in z1, with scores of 112 and 96 over 8: 1 if the value stays intact, as the slide says; 0.88"""
+    return Computed([1.0], [float(softmax(torch.tensor([112.0, 96.0], dtype=torch.float64) / 8)[0])])
+
+
+def gradients_of_the_example() -> Computed:
+    """dw_1/ds_1 = w_1 (1 - w_1): 1e-7 at scores of 112 and 96, next to nothing; 0.1 after the division by 8"""
+    q, k = torch.zeros(1, 64).double(), torch.zeros(2, 64).double()
+    q[0, 0], k[0, 0], k[1, 0] = 8.0, 14.0, 12.0
+    text, ours = [], []
+    for name, scores in (("dot", (112.0, 96.0)), ("scaled_dot", (14.0, 12.0))):
+        w_1 = _softmax(list(scores))[0]
+        text.append(w_1 * (1 - w_1))
+        module = make_alignment(name, 64, 64, 1)
+        s = module(q[None, None], module.prepare(k[None, None], k[None, None])).detach().requires_grad_()
+        (gradient,) = torch.autograd.grad(softmax(s)[0, 0, 0, 0], s)
+        ours.append(float(gradient[0, 0, 0, 0]))
+    return Computed(text, ours, tolerance=1e-12)
+
+
+def all_heads_in_the_output() -> Computed:
+    """1 for each of eight heads whose values change Z, the concatenation of all heads times W^o"""
+    with drawn():
+        layer, layout = cast(SelfAttention, randomize(SelfAttention(16, 8, bias=False))), Layout.of([3])
+        x = numbers(3, 16)
+        z, width, changed = layer(x, layout), layer.shape.value_width, []
+        values = layer.project.weight.detach().chunk(3)[2]
+        for head in range(8):
+            rows = values[head * width : (head + 1) * width]
+            kept = rows.clone()
+            rows.zero_()
+            changed.append(float((layer(x, layout) - z).abs().max() > 1e-6))
+            rows.copy_(kept)
+        return Computed([1.0] * 8, changed)

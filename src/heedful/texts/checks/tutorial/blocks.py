@@ -189,7 +189,7 @@ def _stepwise(module: SelfAttention, x: Tensor) -> Tensor:
 
 
 def pairs_seen_in_training() -> Computed:
-    """All pairs in training and those before in prediction, so that both differ, in the text; one mask for both"""
+    """Without a valid length in training all pairs are seen, unlike in prediction, as in the text; one mask for both"""
     with drawn():
         module, x = cast(SelfAttention, randomize(SelfAttention(_WIDTH, _HEADS, causal=True))), numbers(_TOKENS, _WIDTH)
         right = _stepwise(module, x)

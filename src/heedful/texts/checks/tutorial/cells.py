@@ -155,6 +155,28 @@ def lstm_keeps_its_memory() -> Computed:
     return _lstm(compare)
 
 
+def roles_of_the_gates() -> Computed:
+    """A gate of 0: nothing is read, C_t = F_t * C_(t-1); C_t = I_t * candidate, a reset; nothing is put out, H_t = 0"""
+    with drawn():
+        cell = _Cell("lstm", _LSTM)
+        i, f = torch.sigmoid(cell.sum("input")), torch.sigmoid(cell.sum("forget"))
+        text, ours = [f * cell.c, i * torch.tanh(cell.sum("candidate")), _none()], []
+        weights = {name: weight.clone() for name, weight in cell.stack.state_dict().items()}
+        for name in ("input", "forget", "output"):
+            cell.stack.load_state_dict(weights)
+            cell.fix(name, -_OPEN)
+            h, c = cell.step()
+            ours.append(h if name == "output" else c)
+        return Computed(torch.cat(text), torch.cat(ours))
+
+
+def memory_like_the_state() -> Computed:
+    """The memory C_t is n x h, as the state H_t is: n = 2, h = 4"""
+    with drawn():
+        h, c = _Cell("lstm", _LSTM).step()
+        return Computed([_ROWS, _WIDTH] * 2, [*h.shape, *c.shape])
+
+
 # --- GRU --------------------------------------------------------------------------------------------------------------
 
 

@@ -7,10 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from heedful.base.packed import Images, Layout
+from heedful.base.packed import Images, Layout, Packed
 from heedful.config.model.images import ImageTransformerTable
+from heedful.config.model.pooled import ClassifierModel
+from heedful.config.reading.load import load_recipe
 from heedful.metrics.classification import ClassificationResult
+from heedful.models.from_recipe.encoder_only import build_classifier
 from heedful.models.from_recipe.images import image_encoder
+from heedful.models.networks import set_precision
 from heedful.models.transformer.blocks import EncoderBlock
 from heedful.nn.attention.multi_head import SelfAttention
 from heedful.nn.attention.three_inputs import ThreeInputAttention
@@ -18,6 +22,7 @@ from heedful.nn.layers.feedforward import FeedForward
 from heedful.nn.layers.images.stems import Patches
 from heedful.nn.layers.linear import LayerNorm, Linear
 from heedful.nn.layers.pooling import LastPool
+from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.layers.residual import Residual
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.stack import RecurrentStack
@@ -161,6 +166,16 @@ def saturated_softmax() -> Computed:
 # --- TweetClassifier --------------------------------------------------------------------------------------------------
 
 
+def _classifier(recipe: str, **sizes: int) -> tuple[Any, Packed]:
+    """Return the classifier of a recipe with other sizes of its encoder and 10 words, and a text of five words."""
+    config = load_recipe(recipe).model
+    assert isinstance(config, ClassifierModel)
+    config = config.model_copy(update={"encoder": config.encoder.model_copy(update=sizes)})
+    model = randomize(build_classifier(config, 10, 2))
+    set_precision(model, torch.float64)
+    return model, Packed.of([[3, 7, 4, 9, 5]])
+
+
 def _lstm() -> RecurrentStack:
     return cast(RecurrentStack, randomize(RecurrentStack("lstm", _WIDTH, _WIDTH)))
 
@@ -188,10 +203,47 @@ def random_first_states() -> Computed:
 
 
 def words_of_an_embedding() -> Computed:
-    """max_words, here 10, is the width of embeddings by the comment; it is hidden_dim, here 4"""
+    """max_words, here 10, is the width of embeddings by the comment; it is hidden_dim, here 4: recipe tweets-lstm"""
     with drawn():
-        table = nn.Embedding(10, 4, padding_idx=0).weight
-        return Computed([10.0], [float(table.shape[1])], [4.0])
+        model, _ = _classifier("tweets-lstm", width=_WIDTH)
+        return Computed([10.0], [float(model.encoder.embedding.weight.shape[1])], [4.0])
+
+
+def printed_tweet_classifier() -> Computed:
+    """sigmoid(fc2(relu(fc1(out[:, -1, :])))), out of two layers of an LSTM, from states of 0: recipe tweets-lstm"""
+    with drawn():
+        model, tweet = _classifier("tweets-lstm", width=_WIDTH)
+        out = math.sqrt(_WIDTH) * model.encoder.embedding.weight.detach()[tweet.values]  # the rows of nn.Embedding
+        for layer in model.encoder.stack.layers:
+            w_x, w_h, b_x, b_h = (weight.detach() for weight in layer.all_weights[0])
+            h, c, states = *(torch.zeros(_WIDTH, dtype=torch.float64) for _ in "hc"), []
+            for x in out:
+                i, f, g, o = (w_x @ x + b_x + w_h @ h + b_h).chunk(4)
+                c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+                h = torch.sigmoid(o) * torch.tanh(c)
+                states.append(h)
+            out = torch.stack(states)
+        fc1, fc2 = model.hidden.linear, model.output
+        hidden = (fc1.weight @ out[-1] + fc1.bias).clamp(min=0)
+        assert len(hidden) == 257
+        return Computed(torch.sigmoid(fc2.weight @ hidden + fc2.bias), model(tweet).softmax(-1)[:, 1])
+
+
+# --- TransformerClassifier --------------------------------------------------------------------------------------------
+
+
+def printed_classifier() -> Computed:
+    """dense(max over positions of EncoderLayer(Embeddings(x))): recipe tutorial-transformer-classifier"""
+    with drawn():
+        model, review = _classifier("tutorial-transformer-classifier", width=_WIDTH, inner=_INNER)
+        embedding, (block,) = model.encoder.embedding, model.encoder.blocks
+        words = embedding.weight.detach()[review.values]
+        norm = embedding.norm
+        x = words + Sinusoidal(_WIDTH).table[: len(words)].double()
+        x = nn.functional.layer_norm(x, (_WIDTH,), norm.weight, norm.bias, 1e-12)
+        out1 = _norm(x + _multi_head(block.attention, x)[0], block.around_attention.after)
+        out2 = _norm(out1 + _ffn(block.network, out1), block.around_network.after)
+        return Computed(model.output.weight @ out2.max(0).values + model.output.bias, model(review)[0])
 
 
 def mean_of_batches() -> Computed:
