@@ -15,6 +15,7 @@ from heedful.nn.alignments.table import make_alignment
 from heedful.nn.attention.explicit import attend
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.recurrent.attention import RecurrentAttention
+from heedful.texts.checks.by_hand import written_softmax
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
 _TOKENS, _WIDTH, _HEADS = 3, 8, 2
@@ -28,16 +29,11 @@ def _read(q_QD: Tensor, k_KD: Tensor, v_KU: Tensor) -> tuple[Tensor, Tensor]:
     return read[0, 0], weights[0, 0]
 
 
-def _softmax(row: list[float]) -> list[float]:
-    exps = [math.exp(value - max(row)) for value in row]
-    return [exp / sum(exps) for exp in exps]
-
-
 def scaled_dot_product() -> Computed:
     """softmax(Q K^T / sqrt(d_k)) V"""
     with drawn():
         q, k, v = numbers(2, 4), numbers(3, 4), numbers(3, 5)
-        weights = torch.tensor([_softmax([float(one @ key) / 2 for key in k]) for one in q], dtype=torch.float64)
+        weights = torch.tensor([written_softmax([float(one @ key) / 2 for key in k]) for one in q], dtype=torch.float64)
         return Computed(weights @ v, _read(q, k, v)[0])
 
 
@@ -55,7 +51,7 @@ def _heads(module: nn.Module, x_q: Tensor, x_k: Tensor, causal: bool = False) ->
         scores = q @ k.T / math.sqrt(width)
         if causal:
             scores = scores.masked_fill(torch.ones_like(scores).triu(1).bool(), -math.inf)
-        heads.append(torch.tensor([_softmax(row) for row in scores.tolist()], dtype=torch.float64) @ v)
+        heads.append(torch.tensor([written_softmax(row) for row in scores.tolist()], dtype=torch.float64) @ v)
     return torch.cat(heads, dim=1) @ cast(nn.Linear, module.output).weight.detach().T
 
 

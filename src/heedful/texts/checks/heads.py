@@ -15,14 +15,10 @@ from heedful.nn.alignments.table import make_alignment
 from heedful.nn.attention.backends import explicit
 from heedful.nn.attention.explicit import attend
 from heedful.nn.attention.multi_head import SelfAttention
+from heedful.texts.checks.by_hand import written_softmax
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
 _SIZE = 4
-
-
-def _softmax(scores: list[float]) -> list[float]:
-    exps = [math.exp(score - max(scores)) for score in scores]
-    return [exp / sum(exps) for exp in exps]
 
 
 def compatibility_functions() -> Computed:
@@ -36,7 +32,8 @@ def compatibility_functions() -> Computed:
             [float((vector @ torch.tanh(w_q @ q[0] + w_k @ key)).detach()) for key in k],
         ]
         text = [
-            sum((w * one for w, one in zip(_softmax(row), v, strict=True)), torch.zeros(5).double()) for row in scores
+            sum((w * one for w, one in zip(written_softmax(row), v, strict=True)), torch.zeros(5).double())
+            for row in scores
         ]
         modules: list[Alignment] = [make_alignment("dot", _SIZE, _SIZE, 1), network]
         ours = [
@@ -170,7 +167,7 @@ def attention_weights() -> Computed:
         layer, x = cast(SelfAttention, randomize(SelfAttention(_SIZE, 1, bias=False))), numbers(3, _SIZE)
         w_q, w_k, _ = _head_matrices(layer)
         scores = (x @ w_q) @ (x @ w_k).T / math.sqrt(_SIZE)
-        text = torch.tensor([_softmax(row) for row in scores.tolist()])
+        text = torch.tensor([written_softmax(row) for row in scores.tolist()])
         return Computed(text, layer.weights(x, Layout.of([3]))[0, 0].detach())
 
 

@@ -8,30 +8,19 @@ from itertools import product
 from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from heedful.base.packed import Layout, Packed
 from heedful.config.model.language import LanguageModelTable
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel
 from heedful.nn.layers.linear import Linear
-from heedful.nn.recurrent.stack import CellKind, RecurrentStack
+from heedful.nn.recurrent.stack import RecurrentStack
+from heedful.texts.checks.by_hand import INPUTS, WIDTH, gates_of, random_stack
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
-_STEPS, _INPUTS, _WIDTH = 4, 3, 4
+_STEPS = 4
 Step = Callable[[Tensor, Tensor], Tensor]  # from x(t) and h(t-1) to h(t)
-
-
-def _stack(kind: CellKind, bidirectional: bool = False, inputs: int = _INPUTS) -> RecurrentStack:
-    return cast(RecurrentStack, randomize(RecurrentStack(kind, inputs, _WIDTH, bidirectional=bidirectional)))
-
-
-def _gates(stack: RecurrentStack, count: int, direction: int = 0) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Return the matrices of x and of h, and the bias, of each gate."""
-    weight_x, weight_h, bias_x, bias_h = (
-        weight.detach().chunk(count) for weight in cast(nn.RNNBase, stack.layers[0]).all_weights[direction]
-    )
-    return [(weight_x[g], weight_h[g], bias_x[g] + bias_h[g]) for g in range(count)]
 
 
 def _run(stack: RecurrentStack, x_TI: Tensor) -> Tensor:
@@ -40,7 +29,7 @@ def _run(stack: RecurrentStack, x_TI: Tensor) -> Tensor:
 
 def _recurrence(step: Step, x_TI: Tensor) -> Tensor:
     """Return the states by h(t) = step(x(t), h(t-1)), from zeros."""
-    h, states = torch.zeros(_WIDTH, dtype=torch.float64), []
+    h, states = torch.zeros(WIDTH, dtype=torch.float64), []
     for x in x_TI:
         h = step(x, h)
         states.append(h)
@@ -50,16 +39,16 @@ def _recurrence(step: Step, x_TI: Tensor) -> Tensor:
 def vanilla() -> Computed:
     """h(t) = tanh(x(t) W_x + h(t-1) W_h + b)"""
     with drawn():
-        stack, x = _stack("rnn_tanh"), numbers(_STEPS, _INPUTS)
-        ((w_x, w_h, b),) = _gates(stack, 1)
+        stack, x = random_stack("rnn_tanh"), numbers(_STEPS, INPUTS)
+        ((w_x, w_h, b),) = gates_of(stack, 1)
         return Computed(_recurrence(lambda x, h: torch.tanh(w_x @ x + w_h @ h + b), x), _run(stack, x))
 
 
 def output_of_state() -> Computed:
     """o(t) = x(t) W_out + b in the text; o(t) = h(t) W_out + b"""
     with drawn():
-        stack, x = _stack("rnn_tanh", inputs=_WIDTH), numbers(_STEPS, _WIDTH)
-        output = cast(Linear, randomize(Linear(_WIDTH, 5)))
+        stack, x = random_stack("rnn_tanh", inputs=WIDTH), numbers(_STEPS, WIDTH)
+        output = cast(Linear, randomize(Linear(WIDTH, 5)))
         h = _run(stack, x)
         weight, bias = output.weight.detach(), output.bias.detach()
         return Computed(x @ weight.T + bias, output(h), h @ weight.T + bias)
@@ -68,8 +57,8 @@ def output_of_state() -> Computed:
 def bidirectional() -> Computed:
     """h(t) = [forward(t); backward(t)]"""
     with drawn():
-        stack, x = _stack("rnn_tanh", bidirectional=True), numbers(_STEPS, _INPUTS)
-        (f,), (b,) = _gates(stack, 1, 0), _gates(stack, 1, 1)
+        stack, x = random_stack("rnn_tanh", bidirectional=True), numbers(_STEPS, INPUTS)
+        (f,), (b,) = gates_of(stack, 1, 0), gates_of(stack, 1, 1)
         forward = _recurrence(lambda x, h: torch.tanh(f[0] @ x + f[1] @ h + f[2]), x)
         backward = _recurrence(lambda x, h: torch.tanh(b[0] @ x + b[1] @ h + b[2]), x.flip(0)).flip(0)
         return Computed(torch.cat([forward, backward], dim=1), _run(stack, x))
@@ -77,8 +66,8 @@ def bidirectional() -> Computed:
 
 def _lstm(x_TI: Tensor, stack: RecurrentStack, as_written: bool) -> Tensor:
     """Return the states; `as_written` takes the candidate's W_x from the input gate, as the thesis does."""
-    i, f, g, o = _gates(stack, 4)
-    h, c, states = *(torch.zeros(_WIDTH, dtype=torch.float64) for _ in range(2)), []
+    i, f, g, o = gates_of(stack, 4)
+    h, c, states = *(torch.zeros(WIDTH, dtype=torch.float64) for _ in range(2)), []
     for x in x_TI:
         gates = [torch.sigmoid(w_x @ x + w_h @ h + b) for w_x, w_h, b in (i, f, o)]
         candidate = torch.tanh((i if as_written else g)[0] @ x + g[1] @ h + g[2])
@@ -91,22 +80,22 @@ def _lstm(x_TI: Tensor, stack: RecurrentStack, as_written: bool) -> Tensor:
 def lstm() -> Computed:
     """The gates I, F and O, and h = O * tanh(C)"""
     with drawn():
-        stack, x = _stack("lstm"), numbers(_STEPS, _INPUTS)
+        stack, x = random_stack("lstm"), numbers(_STEPS, INPUTS)
         return Computed(_lstm(x, stack, as_written=False), _run(stack, x))
 
 
 def lstm_candidate_as_written() -> Computed:
     """The candidate with W_xi instead of W_xc; h(t), which is not known yet, is read as h(t-1)"""
     with drawn():
-        stack, x = _stack("lstm"), numbers(_STEPS, _INPUTS)
+        stack, x = random_stack("lstm"), numbers(_STEPS, INPUTS)
         return Computed(_lstm(x, stack, True), _run(stack, x), _lstm(x, stack, False))
 
 
 def _gru(x_TI: Tensor, stack: RecurrentStack, kind: str = "paper") -> Tensor:
     """Return the states; `kind` "late" mixes in the candidate of the step before, "outside" has the candidate's bias
     outside of tanh and one matrix for both gates."""
-    r, z, n = _gates(stack, 3)
-    h, before, states = *(torch.zeros(_WIDTH, dtype=torch.float64) for _ in range(2)), []
+    r, z, n = gates_of(stack, 3)
+    h, before, states = *(torch.zeros(WIDTH, dtype=torch.float64) for _ in range(2)), []
     for x in x_TI:
         reset = torch.sigmoid(r[0] @ x + r[1] @ h + r[2])
         update = reset if kind == "outside" else torch.sigmoid(z[0] @ x + z[1] @ h + z[2])
@@ -132,7 +121,7 @@ def gru_of_the_tutorial() -> Computed:
 
 def _gru_check(kind: str) -> Computed:
     with drawn():
-        stack, x = _stack("gru_paper"), numbers(_STEPS, _INPUTS)
+        stack, x = random_stack("gru_paper"), numbers(_STEPS, INPUTS)
         return Computed(_gru(x, stack, kind), _run(stack, x), None if kind == "paper" else _gru(x, stack))
 
 

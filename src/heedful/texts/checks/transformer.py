@@ -4,7 +4,7 @@ import math
 from typing import cast
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from heedful.base.packed import Layout, Packed
 from heedful.config.model.encoder_only import BertModel
@@ -19,17 +19,10 @@ from heedful.nn.layers.feedforward import FeedForward
 from heedful.nn.layers.linear import LayerNorm
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.layers.residual import Residual
+from heedful.texts.checks.by_hand import written_norm
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
 _TOKENS, _WIDTH = 3, 4
-
-
-def _norm(x_NE: Tensor, norm: nn.Module) -> Tensor:
-    """Return a (x - mean) / sqrt(variance + epsilon) + b by its definition."""
-    assert isinstance(norm, LayerNorm)
-    mean = x_NE.mean(1, keepdim=True)
-    variance = (x_NE - mean).square().mean(1, keepdim=True)
-    return norm.weight * (x_NE - mean) / (variance + norm.eps).sqrt() + norm.bias
 
 
 def _residual() -> Residual:
@@ -42,8 +35,8 @@ def encoder_block() -> Computed:
         attention, network = SelfAttention(_WIDTH, 2), FeedForward(_WIDTH, 6)
         block = cast(EncoderBlock, randomize(EncoderBlock(attention, network, (_residual(), _residual()))))
         x, layout = numbers(_TOKENS, _WIDTH), Layout.of([_TOKENS])
-        n = _norm(attention(x, layout) + x, block.around_attention.after)
-        return Computed(_norm(network(n) + n, block.around_network.after), block(x, layout))
+        n = written_norm(attention(x, layout) + x, block.around_attention.after)
+        return Computed(written_norm(network(n) + n, block.around_network.after), block(x, layout))
 
 
 def pre_norm() -> Computed:
@@ -51,7 +44,7 @@ def pre_norm() -> Computed:
     with drawn():
         network, norm = randomize(FeedForward(_WIDTH, 6)), randomize(LayerNorm(_WIDTH))
         x = numbers(_TOKENS, _WIDTH)
-        return Computed(network(_norm(x, norm)) + x, Residual(norm, nn.Identity(), 0.0)(x, network))
+        return Computed(network(written_norm(x, norm)) + x, Residual(norm, nn.Identity(), 0.0)(x, network))
 
 
 def t_fixup_embeddings() -> Computed:

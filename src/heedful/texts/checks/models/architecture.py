@@ -18,6 +18,7 @@ from heedful.nn.layers.linear import LayerNorm
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.layers.residual import Residual
 from heedful.nn.recurrent.stack import RecurrentStack
+from heedful.texts.checks.by_hand import written_norm
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
 _WIDTH, _VOCABULARY = 8, 9
@@ -164,15 +165,9 @@ def decoder_sublayers() -> Computed:
         block = cast(DecoderBlock, randomize(DecoderBlock(attention, cross, network, residuals)))
         x, layout = numbers(3, _WIDTH), Layout.of([3])
         memory = Packed(numbers(2, _WIDTH), Layout.of([2]))
-        y = _normed(x + attention(x, layout), residuals[0].after)
-        y = _normed(y + cross(y, layout, memory.values, memory.layout), residuals[1].after)
-        return Computed(_normed(y + network(y), residuals[2].after), block(x, layout, memory))
-
-
-def _normed(x_NE: Tensor, norm: nn.Module) -> Tensor:
-    assert isinstance(norm, LayerNorm)
-    variance, mean = torch.var_mean(x_NE, dim=1, keepdim=True, correction=0)
-    return norm.weight * (x_NE - mean) / (variance + norm.eps).sqrt() + norm.bias
+        y = written_norm(x + attention(x, layout), residuals[0].after)
+        y = written_norm(y + cross(y, layout, memory.values, memory.layout), residuals[1].after)
+        return Computed(written_norm(y + network(y), residuals[2].after), block(x, layout, memory))
 
 
 def residual_dropout() -> Computed:
@@ -186,7 +181,7 @@ def residual_dropout() -> Computed:
         embedding.train()
         x, packed = numbers(40, _WIDTH), Packed.of([[3, 0, 4]])
         torch.manual_seed(3)
-        text = [_normed(x + residual.drop(network(x)), residual.after)]
+        text = [written_norm(x + residual.drop(network(x)), residual.after)]
         text.append(embedding.drop(embedding.weight[[3, 0, 4]] * _WIDTH**0.5 + Sinusoidal(_WIDTH).table[:3]))
         torch.manual_seed(3)
         ours = [residual(x, network), embedding(packed.values, packed.layout)]

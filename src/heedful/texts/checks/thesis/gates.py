@@ -7,21 +7,8 @@ from torch import Tensor, nn
 
 from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
-from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
-
-_INPUTS, _WIDTH = 3, 4
-
-
-def _stack(kind: CellKind) -> RecurrentStack:
-    return cast(RecurrentStack, randomize(RecurrentStack(kind, _INPUTS, _WIDTH)))
-
-
-def _gates(stack: RecurrentStack, count: int) -> list[tuple[Tensor, Tensor, Tensor]]:
-    """Return W_x, W_h and b of each gate."""
-    weight_x, weight_h, bias_x, bias_h = (
-        weight.detach().chunk(count) for weight in cast(nn.RNNBase, stack.layers[0]).all_weights[0]
-    )
-    return [(weight_x[gate], weight_h[gate], bias_x[gate] + bias_h[gate]) for gate in range(count)]
+from heedful.texts.checks.by_hand import INPUTS, WIDTH, gates_of, random_stack
+from heedful.texts.checks.computed import Computed, drawn, numbers
 
 
 def _sum(gate: tuple[Tensor, Tensor, Tensor], x: Tensor, h: Tensor) -> Tensor:
@@ -40,10 +27,10 @@ def _step(stack: RecurrentStack, x: Tensor, h: Tensor, c: Tensor | None = None) 
 def lstm_gates() -> Computed:
     """I, F, O = sigmoid(x(t) W_x + h(t-1) W_h + b), each with its own; Heedful's from what a step does with C"""
     with drawn():
-        stack, x, h = _stack("lstm"), numbers(_INPUTS), numbers(_WIDTH)
-        i, f, candidate, o = _gates(stack, 4)
+        stack, x, h = random_stack("lstm"), numbers(INPUTS), numbers(WIDTH)
+        i, f, candidate, o = gates_of(stack, 4)
         text = [torch.sigmoid(_sum(gate, x, h)) for gate in (i, f, o)]
-        zeros, ones = torch.zeros(_WIDTH, dtype=torch.float64), torch.ones(_WIDTH, dtype=torch.float64)
+        zeros, ones = torch.zeros(WIDTH, dtype=torch.float64), torch.ones(WIDTH, dtype=torch.float64)
         after, empty = _step(stack, x, h, zeros)
         _, full = _step(stack, x, h, ones)
         # C(t) = F C(t-1) + I candidate, and h(t) = O tanh(C(t)).
@@ -62,9 +49,9 @@ def sizes_of_the_lstm() -> Computed:
 def lstm_output() -> Computed:
     """h(t) = O(t) * tanh(C(t))"""
     with drawn():
-        stack, x, h, c = _stack("lstm"), numbers(_INPUTS), numbers(_WIDTH), numbers(_WIDTH)
+        stack, x, h, c = random_stack("lstm"), numbers(INPUTS), numbers(WIDTH), numbers(WIDTH)
         after, memory = _step(stack, x, h, c)
-        return Computed(torch.sigmoid(_sum(_gates(stack, 4)[3], x, h)) * torch.tanh(memory), after)
+        return Computed(torch.sigmoid(_sum(gates_of(stack, 4)[3], x, h)) * torch.tanh(memory), after)
 
 
 def _set_bias(stack: RecurrentStack, gates: int, values: dict[int, float]) -> None:
@@ -72,14 +59,14 @@ def _set_bias(stack: RecurrentStack, gates: int, values: dict[int, float]) -> No
     layer = cast(nn.RNNBase, stack.layers[0])
     with torch.no_grad():
         for gate, value in values.items():
-            cast(nn.Parameter, layer.bias_ih_l0).view(gates, _WIDTH)[gate] = value
+            cast(nn.Parameter, layer.bias_ih_l0).view(gates, WIDTH)[gate] = value
 
 
 def lstm_memory() -> Computed:
     """C(t) is C(t-1) where F = 1 and I = 0, and the candidate where F = 0 and I = 1; h(t) is 0 where O = 0"""
     with drawn():
-        stack, x, h, c = _stack("lstm"), numbers(_INPUTS), 0.1 * numbers(_WIDTH), numbers(_WIDTH)
-        candidate = torch.tanh(_sum(_gates(stack, 4)[2], x, h))
+        stack, x, h, c = random_stack("lstm"), numbers(INPUTS), 0.1 * numbers(WIDTH), numbers(WIDTH)
+        candidate = torch.tanh(_sum(gates_of(stack, 4)[2], x, h))
         _set_bias(stack, 4, {0: -40.0, 1: 40.0, 3: -40.0})
         hidden, kept = _step(stack, x, h, c)
         _set_bias(stack, 4, {0: 40.0, 1: -40.0})
@@ -90,8 +77,8 @@ def lstm_memory() -> Computed:
 def gru_gates() -> Computed:
     """R, Z = sigmoid(x(t) W_x + h(t-1) W_h + b), each with its own; Heedful's from what a step does with h"""
     with drawn():
-        stack, x, h = _stack("gru_paper"), numbers(_INPUTS), numbers(_WIDTH)
-        r, z, n = _gates(stack, 3)
+        stack, x, h = random_stack("gru_paper"), numbers(INPUTS), numbers(WIDTH)
+        r, z, n = gates_of(stack, 3)
         text = [torch.sigmoid(_sum(gate, x, h)) for gate in (r, z)]
         candidate = torch.tanh(n[0] @ x + n[1] @ (text[0] * h) + n[2])
         after, _ = _step(stack, x, h)
@@ -106,8 +93,8 @@ def gru_gates() -> Computed:
 def gru_extremes() -> Computed:
     """h(t) is h(t-1) where Z = 1 and the candidate where Z = 0, which ignores the past where R = 0"""
     with drawn():
-        stack, x, h = _stack("gru_paper"), numbers(_INPUTS), 0.1 * numbers(_WIDTH)
-        n = _gates(stack, 3)[2]
+        stack, x, h = random_stack("gru_paper"), numbers(INPUTS), 0.1 * numbers(WIDTH)
+        n = gates_of(stack, 3)[2]
         _set_bias(stack, 3, {1: 40.0})
         kept, _ = _step(stack, x, h)
         _set_bias(stack, 3, {0: -40.0, 1: -40.0})
@@ -119,6 +106,6 @@ def gates_counted() -> Computed:
     """Weights of an LSTM, three gates and a candidate, and of a GRU, two and one, in vanilla cells: 4 and 3"""
     kinds: tuple[CellKind, ...] = ("rnn_tanh", "lstm", "gru_paper")
     with drawn():
-        stacks = [RecurrentStack(kind, _INPUTS, _WIDTH) for kind in kinds]
+        stacks = [RecurrentStack(kind, INPUTS, WIDTH) for kind in kinds]
     counts = [sum(weight.numel() for weight in stack.parameters()) for stack in stacks]
     return Computed([4.0, 3.0], [counts[1] / counts[0], counts[2] / counts[0]])

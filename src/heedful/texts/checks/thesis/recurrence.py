@@ -20,24 +20,20 @@ from heedful.nn.recurrent.cells import RecurrentState
 from heedful.nn.recurrent.gradient_norms import gradients_by_distance
 from heedful.nn.recurrent.output_feedback import OutputToHidden, TeacherForced
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
+from heedful.texts.checks.by_hand import INPUTS, WIDTH, gates_of, random_stack, vanilla_states
 from heedful.texts.checks.computed import Computed, drawn, given, numbers, randomize
-from heedful.texts.checks.thesis.vanilla import matrices, vanilla_states
 
-_STEPS, _INPUTS, _WIDTH, _OUTPUTS = 4, 3, 4, 2
+_STEPS, _OUTPUTS = 4, 2
 _LAYOUT = Layout.of([_STEPS])
-
-
-def _stack(kind: CellKind = "rnn_tanh", bidirectional: bool = False, inputs: int = _INPUTS) -> RecurrentStack:
-    return cast(RecurrentStack, randomize(RecurrentStack(kind, inputs, _WIDTH, bidirectional=bidirectional)))
 
 
 def recurrence() -> Computed:
     """h(t) = f(x(t), h(t-1); theta), one step at a time with the same theta, for f an RNN, an LSTM and a GRU"""
     with drawn():
-        x, text, ours = numbers(_STEPS, _INPUTS), [], []
+        x, text, ours = numbers(_STEPS, INPUTS), [], []
         kinds: tuple[CellKind, ...] = ("rnn_tanh", "lstm", "gru_paper")
         for kind in kinds:
-            stack = _stack(kind)
+            stack = random_stack(kind)
             state = stack.start(1, x)
             for one in x:
                 h, state = stack.step(one[None], state)
@@ -49,13 +45,13 @@ def recurrence() -> Computed:
 def parameters_shared_over_time() -> Computed:
     """The number of weights that sequences of 1, 10 and 100 elements use: the same"""
     with drawn():
-        stack = RecurrentStack("rnn_tanh", _INPUTS, _WIDTH)
+        stack = RecurrentStack("rnn_tanh", INPUTS, WIDTH)
     used = []
     for length in (1, 10, 100):
         stack.zero_grad()
-        stack(torch.ones(length, _INPUTS), Layout.of([length]))[0].sum().backward()
+        stack(torch.ones(length, INPUTS), Layout.of([length]))[0].sum().backward()
         used.append(float(sum(weight.numel() for weight in stack.parameters() if weight.grad is not None)))
-    return Computed([_WIDTH * (_INPUTS + _WIDTH + 2)] * 3, used)  # torch's vanilla cell has two biases
+    return Computed([WIDTH * (INPUTS + WIDTH + 2)] * 3, used)  # torch's vanilla cell has two biases
 
 
 # --- figure 2.2 -------------------------------------------------------------------------------------------------------
@@ -64,15 +60,15 @@ def parameters_shared_over_time() -> Computed:
 def states_fed_back() -> Computed:
     """Figure 2.2a: h(t) = tanh(U x(t) + W h(t-1) + b), o(t) = V h(t) + c at every step"""
     with drawn():
-        stack, output = _stack(), cast(Linear, randomize(Linear(_WIDTH, _OUTPUTS)))
-        x = numbers(_STEPS, _INPUTS)
-        states = vanilla_states(x, matrices(stack))
+        stack, output = random_stack("rnn_tanh"), cast(Linear, randomize(Linear(WIDTH, _OUTPUTS)))
+        x = numbers(_STEPS, INPUTS)
+        states = vanilla_states(x, gates_of(stack, 1)[0])
         text = [output.weight.detach() @ h + output.bias.detach() for h in states]
         return Computed(torch.stack(text), output(stack(x, _LAYOUT)[0]))
 
 
 def _output_network(kind: type[OutputToHidden]) -> OutputToHidden:
-    return cast(OutputToHidden, randomize(kind(_INPUTS, _WIDTH, _OUTPUTS)))
+    return cast(OutputToHidden, randomize(kind(INPUTS, WIDTH, _OUTPUTS)))
 
 
 def _output(network: OutputToHidden, x: Tensor, fed_back: Tensor) -> Tensor:
@@ -84,7 +80,7 @@ def _output(network: OutputToHidden, x: Tensor, fed_back: Tensor) -> Tensor:
 def outputs_fed_back() -> Computed:
     """Figure 2.2b: h(t) = tanh(U x(t) + W o(t-1) + b), o(t) = V h(t) + c"""
     with drawn():
-        network, x = _output_network(OutputToHidden), numbers(_STEPS, _INPUTS)
+        network, x = _output_network(OutputToHidden), numbers(_STEPS, INPUTS)
         o, text = torch.zeros(_OUTPUTS, dtype=torch.float64), []
         for one in x:
             o = _output(network, one, o)
@@ -95,9 +91,9 @@ def outputs_fed_back() -> Computed:
 def past_only_through_outputs() -> Computed:
     """How much futures of two states h(t-1) with the same 2 outputs differ, and of those with 4 outputs: not, and do"""
     with drawn():
-        x, h, differences = numbers(1, _INPUTS), numbers(_WIDTH), []
-        for outputs in (_OUTPUTS, _WIDTH):
-            network = cast(OutputToHidden, randomize(OutputToHidden(_INPUTS, _WIDTH, outputs)))
+        x, h, differences = numbers(1, INPUTS), numbers(WIDTH), []
+        for outputs in (_OUTPUTS, WIDTH):
+            network = cast(OutputToHidden, randomize(OutputToHidden(INPUTS, WIDTH, outputs)))
             # The change of h that V shows least: with fewer outputs than states, not at all.
             hidden = torch.linalg.svd(network.to_output.weight.detach()).Vh[-1]
             pasts = [network.to_output(one) for one in (h, h + hidden)]
@@ -109,9 +105,9 @@ def past_only_through_outputs() -> Computed:
 def one_output_at_the_end() -> Computed:
     """Figure 2.2c: o = V h(T) + c, for the last state alone"""
     with drawn():
-        stack, output = _stack(), cast(Linear, randomize(Linear(_WIDTH, _OUTPUTS)))
-        x = numbers(_STEPS, _INPUTS)
-        last = vanilla_states(x, matrices(stack))[-1]
+        stack, output = random_stack("rnn_tanh"), cast(Linear, randomize(Linear(WIDTH, _OUTPUTS)))
+        x = numbers(_STEPS, INPUTS)
+        last = vanilla_states(x, gates_of(stack, 1)[0])[-1]
         text = output.weight.detach() @ last + output.bias.detach()
         return Computed(text, output(LastPool()(stack(x, _LAYOUT)[0], _LAYOUT)))
 
@@ -120,7 +116,7 @@ def targets_fed_back() -> Computed:
     """Figure 2.2d: h(t) = tanh(U x(t) + W y(t-1) + b) with the targets y, o(t) = V h(t) + c"""
     with drawn():
         network = cast(TeacherForced, _output_network(TeacherForced))
-        x, y = numbers(_STEPS, _INPUTS), numbers(_STEPS, _OUTPUTS)
+        x, y = numbers(_STEPS, INPUTS), numbers(_STEPS, _OUTPUTS)
         before = [torch.zeros(_OUTPUTS, dtype=torch.float64), *y[:-1]]
         text = torch.stack([_output(network, one, target) for one, target in zip(x, before, strict=True)])
         return Computed(text, network(x, _LAYOUT, y))
@@ -130,8 +126,8 @@ def steps_apart() -> Computed:
     """With targets fed back, the gradient of U is a sum over steps that were each computed by themselves"""
     with drawn():
         network = cast(TeacherForced, _output_network(TeacherForced))
-        x, y = numbers(_STEPS, _INPUTS), numbers(_STEPS, _OUTPUTS)
-        weight, total = network.from_input.weight, torch.zeros(_WIDTH, _INPUTS, dtype=torch.float64)
+        x, y = numbers(_STEPS, INPUTS), numbers(_STEPS, _OUTPUTS)
+        weight, total = network.from_input.weight, torch.zeros(WIDTH, INPUTS, dtype=torch.float64)
         before = torch.cat([torch.zeros(1, _OUTPUTS, dtype=torch.float64), y[:-1]])
         for step in range(_STEPS):
             inner = network.from_input(x[step]) + network.from_output(before[step])
@@ -144,10 +140,10 @@ def steps_apart() -> Computed:
 def one_vector_to_a_sequence() -> Computed:
     """Figure 2.3: h(t) = tanh(W_v v + W_y y(t-1) + W_h h(t-1) + b), the same image v at every step"""
     with drawn():
-        network = Repeated(_stack(inputs=_OUTPUTS + _INPUTS))
-        v, y = numbers(1, _INPUTS), numbers(_STEPS, _OUTPUTS)
-        w_x, w_h, b = matrices(network.stack)
-        h, text = torch.zeros(_WIDTH, dtype=torch.float64), []
+        network = Repeated(random_stack("rnn_tanh", inputs=_OUTPUTS + INPUTS))
+        v, y = numbers(1, INPUTS), numbers(_STEPS, _OUTPUTS)
+        w_x, w_h, b = gates_of(network.stack, 1)[0]
+        h, text = torch.zeros(WIDTH, dtype=torch.float64), []
         for one in y:
             h = torch.tanh(w_x[:, _OUTPUTS:] @ v[0] + w_x[:, :_OUTPUTS] @ one + w_h @ h + b)
             text.append(h)
@@ -170,7 +166,7 @@ def _chances(model: LanguageModel, before: tuple[int, ...]) -> Tensor:
     """Return P(next token | tokens before) = softmax(E h + b), with the state h after them."""
     decoder: nn.Module = model.decoder  # type: ignore[assignment]
     embedding = cast(Tensor, decoder.embedding.weight).detach()  # type: ignore[union-attr]
-    h = vanilla_states(embedding[list(before)], matrices(cast(RecurrentStack, decoder.stack)))[-1]
+    h = vanilla_states(embedding[list(before)], gates_of(cast(RecurrentStack, decoder.stack), 1)[0])[-1]
     scores = embedding @ h + cast(Tensor, decoder.output.bias).detach()  # type: ignore[union-attr]
     return scores.exp() / scores.exp().sum()
 
@@ -209,10 +205,13 @@ def causal_network() -> Computed:
 def output_of_both_directions() -> Computed:
     """o(t) = g(h(t); theta_out), g a linear map, h(t) = Concat(forward(t), backward(t))"""
     with drawn():
-        stack, output = _stack(bidirectional=True), cast(Linear, randomize(Linear(2 * _WIDTH, _OUTPUTS)))
-        x = numbers(_STEPS, _INPUTS)
-        forward = vanilla_states(x, matrices(stack, 0))
-        backward = vanilla_states(x.flip(0), matrices(stack, 1)).flip(0)
+        stack, output = (
+            random_stack("rnn_tanh", bidirectional=True),
+            cast(Linear, randomize(Linear(2 * WIDTH, _OUTPUTS))),
+        )
+        x = numbers(_STEPS, INPUTS)
+        forward = vanilla_states(x, gates_of(stack, 1, 0)[0])
+        backward = vanilla_states(x.flip(0), gates_of(stack, 1, 1)[0]).flip(0)
         h = torch.cat([forward, backward], dim=1)
         text = h @ output.weight.detach().T + output.bias.detach()
         return Computed(text, output(stack(x, _LAYOUT)[0]))
@@ -223,10 +222,10 @@ def output_of_both_directions() -> Computed:
 
 def sizes_of_the_vanilla_cell() -> Computed:
     """Sizes of W_x, W_h, W_out, b of 2.6 and b of 2.7: d k, k k, k q and q for both b in the text; b of 2.6 has k"""
-    d, k, q = _INPUTS, _WIDTH, _OUTPUTS
+    d, k, q = INPUTS, WIDTH, _OUTPUTS
     with drawn():
         stack, output = RecurrentStack("rnn_tanh", d, k), Linear(k, q)
-    w_x, w_h, b = matrices(stack)
+    w_x, w_h, b = gates_of(stack, 1)[0]
     ours = [float(one.numel()) for one in (w_x, w_h, output.weight, b, output.bias)]
     return Computed([d * k, k * k, k * q, q, q], ours, [d * k, k * k, k * q, k, q])
 
@@ -273,15 +272,15 @@ def powers_of_a_matrix() -> Computed:
     """W multiplied by itself: per step a gradient changes by W's largest eigenvalue, here 0.5 and 1.5"""
     with drawn():
         text, ours = [], []
-        rotation = given(torch.linalg.qr(numbers(_WIDTH, _WIDTH)).Q)
+        rotation = given(torch.linalg.qr(numbers(WIDTH, WIDTH)).Q)
         for largest in (0.5, 1.5):
             eigenvalues = largest * torch.tensor([1.0, 0.3, 0.2, 0.1], dtype=torch.float64)
             matrix = rotation @ torch.diag(eigenvalues) @ rotation.T
             power = [torch.linalg.matrix_power(matrix, count).norm() for count in (20, 21)]
             text.append(float(power[1] / power[0]))
-            stack = RecurrentStack("rnn_tanh", _WIDTH, _WIDTH).double()
-            _set(stack, matrix, torch.eye(_WIDTH, dtype=torch.float64))
-            norms = gradients_by_distance(stack, torch.zeros(2, 22, _WIDTH, dtype=torch.float64))
+            stack = RecurrentStack("rnn_tanh", WIDTH, WIDTH).double()
+            _set(stack, matrix, torch.eye(WIDTH, dtype=torch.float64))
+            norms = gradients_by_distance(stack, torch.zeros(2, 22, WIDTH, dtype=torch.float64))
             ours.append(float(norms[21] / norms[20]))
         return Computed([0.5, 1.5, *text], [*ours, *ours], tolerance=1e-6)
 
@@ -289,13 +288,13 @@ def powers_of_a_matrix() -> Computed:
 def direction_of_powers() -> Computed:
     """|cos| of the angle between a state after 40 steps, h W .. W, and the first eigenvector of W: 1"""
     with drawn():
-        rotation = given(torch.linalg.qr(numbers(_WIDTH, _WIDTH)).Q)
+        rotation = given(torch.linalg.qr(numbers(WIDTH, WIDTH)).Q)
         matrix = rotation @ torch.diag(torch.tensor([0.9, 0.5, 0.4, 0.2], dtype=torch.float64)) @ rotation.T
-        stack = RecurrentStack("rnn_tanh", _WIDTH, _WIDTH).double()
-        _set(stack, matrix, torch.zeros(_WIDTH, _WIDTH, dtype=torch.float64))
+        stack = RecurrentStack("rnn_tanh", WIDTH, WIDTH).double()
+        _set(stack, matrix, torch.zeros(WIDTH, WIDTH, dtype=torch.float64))
         # Small states: tanh is linear there.
-        state = RecurrentState(1e-6 * numbers(1, 1, _WIDTH))
+        state = RecurrentState(1e-6 * numbers(1, 1, WIDTH))
         for _ in range(40):
-            _, state = stack.step(torch.zeros(1, _WIDTH, dtype=torch.float64), state)
+            _, state = stack.step(torch.zeros(1, WIDTH, dtype=torch.float64), state)
         last = state.hidden[0, 0].detach()
         return Computed([1.0], [float((last @ rotation[:, 0]).abs() / last.norm())])

@@ -21,6 +21,7 @@ from heedful.nn.layers.feedforward import FeedForward
 from heedful.nn.layers.linear import LayerNorm
 from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.layers.residual import Residual
+from heedful.texts.checks.by_hand import written_norm
 from heedful.texts.checks.computed import Computed, drawn, numbers, randomize
 
 _TOKENS, _WIDTH, _HEADS = 3, 4, 2
@@ -89,14 +90,6 @@ def widths_of_heads() -> Computed:
 # --- blocks -----------------------------------------------------------------------------------------------------------
 
 
-def _normed(x_NE: Tensor, norm: nn.Module) -> Tensor:
-    """Return a (x - mean) / sqrt(variance + epsilon) + b."""
-    assert isinstance(norm, LayerNorm)
-    mean = x_NE.mean(1, keepdim=True)
-    variance = (x_NE - mean).square().mean(1, keepdim=True)
-    return (norm.weight * (x_NE - mean) / (variance + norm.eps).sqrt() + norm.bias).detach()
-
-
 def decoder_as_printed() -> Computed:
     """Norm(MHA(enc, enc, norm_1) + X) in the text, MHA(Q, K, V) by 2.24; Norm(MHA(norm_1, enc, enc) + norm_1)"""
     with drawn():
@@ -108,7 +101,7 @@ def decoder_as_printed() -> Computed:
         network = FeedForward(_WIDTH, 6)
         block = cast(DecoderBlock, randomize(DecoderBlock(attention, cross, network, residuals)))
         x, memory = numbers(_TOKENS, _WIDTH), numbers(_TOKENS, _WIDTH)
-        first = _normed(attention(x, _LAYOUT) + x, residuals[0].after)
+        first = written_norm(attention(x, _LAYOUT) + x, residuals[0].after)
         w_q, (w_k, w_v) = cross.project_query.weight.detach(), cross.project_memory.weight.detach().chunk(2)
 
         def mha(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -119,8 +112,8 @@ def decoder_as_printed() -> Computed:
             return torch.cat(heads, dim=1) @ cross.output.weight.detach().T
 
         def rest(read: Tensor, added: Tensor) -> Tensor:
-            second = _normed(read + added, residuals[1].after)
-            return _normed(network(second) + second, residuals[2].after)
+            second = written_norm(read + added, residuals[1].after)
+            return written_norm(network(second) + second, residuals[2].after)
 
         ours = block(x, _LAYOUT, Packed(memory, _LAYOUT))
         return Computed(rest(mha(memory, memory, first), x), ours, rest(mha(first, memory, memory), first))
@@ -141,8 +134,8 @@ def stacked_blocks() -> Computed:
         source = Packed.of([[2, 3, 4]])
         z = encoder.embedding(source.values, source.layout)  # type: ignore[operator]
         for block in encoder.blocks:  # type: ignore[union-attr]
-            n = _normed(block.attention(z, _LAYOUT) + z, block.around_attention.after)
-            z = _normed(block.network(n) + n, block.around_network.after)
+            n = written_norm(block.attention(z, _LAYOUT) + z, block.around_attention.after)
+            z = written_norm(block.network(n) + n, block.around_network.after)
         return Computed(z, model.encoder(source).values)
 
 

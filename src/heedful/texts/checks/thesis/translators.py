@@ -17,8 +17,8 @@ from heedful.models.recurrent.wirings import Bahdanau, Cho, Wiring
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.losses.cross_entropy import smoothed_cross_entropy
 from heedful.nn.recurrent.stack import RecurrentStack
+from heedful.texts.checks.by_hand import gates_of, vanilla_states
 from heedful.texts.checks.computed import Computed, drawn, randomize
-from heedful.texts.checks.thesis.vanilla import matrices, vanilla_states
 
 _SOURCE, _TARGET = (2, 3, 0, 1), (3, 0, 4)  # 1: <s> and </s> of these small vocabularies
 _WIDTH, _EMBEDDING, _ENCODER = 4, 3, 2
@@ -42,8 +42,8 @@ def _states(model: EncoderDecoder) -> tuple[Tensor, Tensor]:
     """Return the forward and the backward states of the encoder, by 2.4."""
     embedded = _embedded(model.encoder, _SOURCE)
     stack = cast(RecurrentStack, cast(nn.Module, model.encoder).stack)
-    backward = vanilla_states(embedded.flip(0), matrices(stack, 1)).flip(0)
-    return vanilla_states(embedded, matrices(stack, 0)), backward
+    backward = vanilla_states(embedded.flip(0), gates_of(stack, 1, 1)[0]).flip(0)
+    return vanilla_states(embedded, gates_of(stack, 1, 0)[0]), backward
 
 
 def last_state_of_both_directions() -> Computed:
@@ -63,7 +63,7 @@ def states_of_both_directions() -> Computed:
         forward, backward = _states(model)
         stack = cast(RecurrentStack, cast(nn.Module, model.encoder).stack)
         embedded = _embedded(model.encoder, _SOURCE)
-        text = torch.cat([forward, vanilla_states(embedded, matrices(stack, 1))], dim=1)
+        text = torch.cat([forward, vanilla_states(embedded, gates_of(stack, 1, 1)[0])], dim=1)
         ours = model.encoder(Packed.of([_SOURCE])).values
         return Computed(text, ours, torch.cat([forward, backward], dim=1))
 
@@ -119,7 +119,7 @@ def _wiring(model: EncoderDecoder) -> Cho | Bahdanau:
 
 def _next_state(wiring: Cho | Bahdanau, before: Tensor, word: Tensor, context: Tensor) -> Tensor:
     """Return f(s(t-1), y(t-1), c) = tanh(W [y; c] + U s(t-1) + b)."""
-    return vanilla_states(torch.cat([word, context])[None], matrices(wiring.stack), before)[0]
+    return vanilla_states(torch.cat([word, context])[None], gates_of(wiring.stack, 1)[0], before)[0]
 
 
 def _softmax(scores: Tensor) -> Tensor:
