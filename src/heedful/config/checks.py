@@ -11,7 +11,7 @@ from heedful.config.model.pooled import TextModel
 from heedful.config.section import Section
 from heedful.config.task_rules import Tables, TaskRules, model_of
 from heedful.config.tasks import TASKS
-from heedful.config.train.schedules import InverseSqrt, Noam, UntunedExponentialWarmup, UntunedLinearWarmup
+from heedful.config.train.schedules import InverseSqrt, Noam, UntunedExponentialWarmup, UntunedLinearWarmup, Wait
 from heedful.config.train.table import Train
 
 
@@ -89,6 +89,12 @@ def _check_warmup(recipe: Tables) -> None:
         raise ValueError(
             f'`train.warmup` "{warmup.kind}" follows from Adam\'s beta2, which `train.optimizer` "{optimizer.kind}" '
             'does not have: use "linear" or "exponential"'
+        )
+    averages = getattr(optimizer, "momentum", 0) or getattr(optimizer, "beta1", 0)
+    if isinstance(warmup, Wait) and not warmup.momentum and not averages:
+        raise ValueError(
+            "`train.warmup.momentum = false` keeps the mean of gradients at 0, but `train.optimizer` "
+            f'"{optimizer.kind}" has none: leave it out'
         )
 
 

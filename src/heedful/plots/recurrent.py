@@ -27,9 +27,8 @@ _RISE: Final = 68
 _SHIFT: Final = 18.0  # of the second direction to the right
 _TOP: Final = 74  # of the words that are predicted
 _SCORED: Final = 92  # height of outputs, losses and targets
-_OUTPUTS: Final[
-    Mapping[tuple[str, bool], Literal["each", "last"]]
-] = {  # by family, and by whether it pools the last state
+# By family, and by whether it pools the last state.
+_OUTPUTS: Final[Mapping[tuple[str, bool], Literal["each", "last"]]] = {
     ("tagger", False): "each",
     ("classifier", True): "last",
     ("regressor", True): "last",
@@ -105,8 +104,10 @@ def draw_unrolled(graph: Graph, source: Sequence[str], target: Sequence[str], ti
     if graph.wiring:
         _draw_decoder(graph, target, (width + 26, base), read, parts)
         width += 26 + _STEP * len(target)
-    both = ", in both directions" if graph.bidirectional else ""
-    decoder = f", decoder as in {graph.wiring.capitalize()}" if graph.wiring else ""
+    both = ", in both directions" if graph.bidirectional and not graph.image else ""
+    decoder = ", one vector into every step of the decoder" if graph.wiring == "vector" else ""
+    if graph.wiring and not decoder:
+        decoder = f", decoder as in {graph.wiring.capitalize()}"
     fed = {"hidden": "", "output": ", outputs fed back", "target": ", true outputs fed back"}[graph.feedback]
     said = f"{graph.cell} cells, {counted(graph.layers, 'layer')}{both}{decoder}{fed}."
     return image(width + 20, base + 54, title, parts, said)

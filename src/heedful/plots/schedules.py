@@ -62,10 +62,16 @@ def curve_of_text(given: str, steps: int | None = None) -> Curve:
             raise UserError(f"--schedule {given}: `{pair}` is not a key with its value: write such as warmup=4000.")
         values[key] = _value(value)
     own = {key: _whole(given, key, values.pop(key, default)) for key, default in _OWN.items()}
+    set_beta2 = "beta2" in values
     optimizer = _optimizer(given, values.pop("optimizer", "adam"), values.pop("beta2", None))
     warmup = _WARMUPS.get(str(values.get("warmup")))
     if warmup is not None:
         del values["warmup"]
+    elif set_beta2 and not isinstance(optimizer, RAdam):
+        raise UserError(
+            f"--schedule {given}: `beta2` changes no rate but that of optimizer=radam and of an untuned warm-up: leave "
+            "it out, or add one of them."
+        )
     try:
         schedule = TypeAdapter[Any](AnySchedule).validate_python(values)
     except ValidationError as error:

@@ -27,7 +27,7 @@ from heedful.training.remedies import Teacher
 SHAPELESS: Final = (
     "family", "heads", "activation", "norm", "positions", "embedding_scale", "alignment", "wiring", "cell",
     "reverse_source", "input_feeding", "pool", "word_pool", "labels", "norm_kind", "rope_base", "feedback",
-    "join", "mark_matches",
+    "join", "mark_matches", "dilation",
 )  # fmt: skip
 _FREE: Final = ("dropout", "preset", "backend", "temperature", "variational")  # starts of keys that weights do not need
 _TEXT_FORM: Final = ("nfc", "lowercase", "tokenized")  # keys of [data]

@@ -113,6 +113,8 @@ def test_one_score_of_two_classes_is_the_logit_of_the_second() -> None:
         x.grad = None
     with refuses("`model.one_score` decides between two classes, but the training data has 3: leave it out."):
         build_classifier(table, WORDS, 3)
+    with refuses("`model.one_score` decides ... but the training data has 1: leave it out."):
+        build_classifier(table, WORDS, 1)
 
 
 def test_a_masked_head_is_norm_of_gelu_of_a_linear_map_against_the_embedding() -> None:

@@ -99,6 +99,7 @@ def test_one_vector_is_drawn_into_every_step() -> None:
     assert (graph.wiring, graph.image, graph.repeats) == ("vector", True, True)
     drawn = draw_unrolled(graph, [], ["a", "b", "c"], "title")
     assert {"image", "v", "s(1)", "o(3)", "<s>"} <= set(texts(drawn))
+    assert "<desc>gru cells, 1 layer, one vector into every step of the decoder.</desc>" in drawn
     assert drawn.count("<polygon") == 1 + 3 + 2 + 3 + 3 * 3  # image, words, states, vectors, and what is scored
 
 

@@ -92,6 +92,11 @@ def rectified(t: int, beta2: float) -> float:
     ("noam,width=x", "--schedule noam,width=x: `width` is x, but must be a whole number from 1 on."),
     ("noam,speed=3", "--schedule noam,speed=3: `speed` is not a key of the schedule `noam`: leave it out."),
     ("noam,optimizer=sgd", "--schedule noam,optimizer=sgd: `optimizer` is sgd, but must be adam or radam."),
+    (
+        "noam,beta2=0.9",
+        "--schedule noam,beta2=0.9: `beta2` changes no rate but that of optimizer=radam and of an untuned warm-up: "
+        "leave it out, or add one of them.",
+    ),
     ("noam,beta2=2", "--schedule noam,beta2=2: `beta2` is 2, but must be a number between 0 and 1."),
     (
         "noam,warmup=untuned_linear",

@@ -26,7 +26,10 @@ def command(
     asked: AnsweringTexts,
     pool: Annotated[
         Literal["mean", "first", "max", "last", "context"] | None,
-        option("How the vectors of tokens become one (default: mean; of translators without attention, the context)."),
+        option(
+            "How vectors of tokens become one: their mean, their maximum, that of <s>, the last, or the context that a "
+            "decoder without attention gets (default: mean, or the context where there is one)."
+        ),
     ] = None,
     layer: Annotated[int, option("Layer, counted from 1; 0 is the embedding, -1 the last, of a Transformer.")] = -1,
     markers: Annotated[bool, option("Count <s> and </s> as tokens.", "--markers")] = False,
@@ -35,7 +38,7 @@ def command(
 ) -> None:
     """Write each text, or each image, as a vector: what a model that reads it makes of it.
 
-    Of a translator it is the vector of a source sentence.
+    Translators and parsers give the vectors of sentences that they read.
 
     Writes one JSON object per line, with `text` or `image`, and `vector`. A file of --output that ends in .npy, .npz or
     .safetensors holds an array of all vectors instead, texts x width, called `vectors` where it has a name.

@@ -254,7 +254,8 @@ def layer_cost(
         raise UserError("--work both needs a record with --results: only forward passes are measured here.")
     else:
         with messages.busy("measuring"):
-            times, machine = measure_layers(sizes, powers_of_two(tokens), tokens), "this CPU"
+            lengths = powers_of_two(min(tokens, max(length, _MEASURED)))  # attention over all tokens may take minutes
+            times, machine = measure_layers(sizes, lengths, tokens), "this CPU"
     with messages.busy("counting"):
         columns = count_layers(sizes, powers_of_two(length)) | {"milliseconds": times}
     if path is None:
@@ -318,6 +319,7 @@ def _score(given: str) -> float:
 
 
 ENDINGS: Final = (".svg", ".png", ".html")
+_MEASURED: Final = 2048  # tokens of the longest sequence that is timed, unless longer ones are counted
 _CONVERTER: Final = "rsvg-convert"
 
 

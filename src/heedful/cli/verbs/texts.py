@@ -35,7 +35,7 @@ def command(
         bool, json_option("the item as one object, before that of its command; of the list, one object per item")
     ] = False,
 ) -> None:
-    """Recompute an equation, a figure or a table of five texts about attention, and say whether it is right.
+    """Recompute what five texts about attention print or claim, and compare: equations, figures, tables, listings.
 
     Equations are computed twice: as the text writes them, and by Heedful. Other items run a command, which may train a
     model: --show shows it without running it. Recipes and studies that need data get its folder with

@@ -117,7 +117,7 @@ def build_head(
     inner = config.head_hidden
     hidden = None if inner is None else Hidden(width, inner, config.dropout)
     if isinstance(config, ClassifierModel) and config.one_score:
-        if scores > 2:
+        if scores != 2:
             raise UserError(
                 f"`model.one_score` decides between two classes, but the training data has {scores}: leave it out."
             )

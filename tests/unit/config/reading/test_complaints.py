@@ -107,6 +107,12 @@ from heedful.config.train.table import Average
             'have: use "linear" or "exponential".',
         ),
         (
+            "[train]\nwarmup = { kind = 'wait', steps = 5, momentum = false }\noptimizer = 'adagrad'\n"
+            "schedule = { kind = 'constant', lr = 0.1 }",
+            "`train.warmup.momentum = false` keeps the mean of gradients at 0, but `train.optimizer` "
+            '"adagrad" has none: leave it out.',
+        ),
+        (
             "[train]\nmoving_average = 0.999\naverage = { last = 2 }",
             "`train.average` and `train.moving_average` are both set, but checkpoints hold the weights themselves: "
             "leave one of them out.",

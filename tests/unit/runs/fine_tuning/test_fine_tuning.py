@@ -25,7 +25,7 @@ from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import read_bundle, read_description, write_description, write_weights
 from heedful.models.from_recipe.network import build_model
 from heedful.runs.dry_run import dry_run
-from heedful.runs.fine_tuning import read_start
+from heedful.runs.fine_tuning import other_function, read_start
 from heedful.runs.training_run import train
 
 Make = Callable[..., Recipe]
@@ -289,6 +289,14 @@ def test_a_model_that_would_compute_otherwise_is_refused(tmp_path: Path, key: st
         f"`model.{key}` is {json.dumps(value)}, but {folder} was trained with {json.dumps(was)}: its weights would "
         "be meaningless. Leave the key out to use the start's."
     )
+
+
+def test_weights_of_convolutions_depend_on_their_dilation() -> None:
+    spread, plain = (
+        load_recipe("multi30k-en-de-lc", {"model.encoder_layer": "convolution", "model.dilation": factor})
+        for factor in (2, 1)
+    )
+    assert other_function(spread, plain) == ("dilation", 2, 1)
 
 
 def test_a_missing_start_is_refused(tmp_path: Path) -> None:
