@@ -41,9 +41,9 @@ def lstm_gates() -> Computed:
 def sizes_of_the_lstm() -> Computed:
     """Rows and columns of W_x: d x k, of W_h: k x k, and of b: 1 x k, of the three gates and of the candidate"""
     with drawn():
-        stack = RecurrentStack("lstm", _INPUTS, _WIDTH)
-    ours = [size for w_x, w_h, b in _gates(stack, 4) for size in (*w_x.T.shape, *w_h.T.shape, *b[None].shape)]
-    return Computed([_INPUTS, _WIDTH, _WIDTH, _WIDTH, 1, _WIDTH] * 4, [float(one) for one in ours])
+        stack = RecurrentStack("lstm", INPUTS, WIDTH)
+    ours = [size for w_x, w_h, b in gates_of(stack, 4) for size in (*w_x.T.shape, *w_h.T.shape, *b[None].shape)]
+    return Computed([INPUTS, WIDTH, WIDTH, WIDTH, 1, WIDTH] * 4, [float(one) for one in ours])
 
 
 def lstm_output() -> Computed:

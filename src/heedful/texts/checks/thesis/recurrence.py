@@ -232,12 +232,12 @@ def sizes_of_the_vanilla_cell() -> Computed:
 
 def _slopes(by: int, pasts: int) -> tuple[RecurrentStack, list[Tensor], list[Tensor]]:
     """Return a vanilla cell, states h(t) for some h(t-1), and the derivatives of h(t) by x(t) (0) or by h(t-1) (1)."""
-    stack, x = _stack(), numbers(_INPUTS)
+    stack, x = random_stack("rnn_tanh"), numbers(INPUTS)
 
     def after(now: Tensor, before: Tensor) -> Tensor:
         return stack.step(now[None], RecurrentState(before[None, None]))[1].hidden[0, 0]
 
-    befores = [0.3 * numbers(_WIDTH) for _ in range(pasts)]
+    befores = [0.3 * numbers(WIDTH) for _ in range(pasts)]
     slopes = [torch.autograd.functional.jacobian(after, (x, before))[by] for before in befores]
     return stack, [after(x, before).detach() for before in befores], slopes
 
@@ -248,7 +248,7 @@ def past_and_present() -> Computed:
         text, ours = [], []
         for by in (1, 0):
             stack, (h,), (slope,) = _slopes(by, 1)
-            text.append(torch.diag(1 - h.square()) @ matrices(stack)[by])
+            text.append(torch.diag(1 - h.square()) @ gates_of(stack, 1)[0][by])
             ours.append(slope.flatten())
         return Computed(torch.cat([one.flatten() for one in text]), torch.cat(ours))
 
@@ -258,7 +258,7 @@ def flow_of_the_past() -> Computed:
     with drawn():
         stack, states, slopes = _slopes(1, 3)
         reached = [torch.diag(1 / (1 - h.square())) @ slope for h, slope in zip(states, slopes, strict=True)]
-        return Computed(torch.cat([matrices(stack)[1]] * 3), torch.cat(reached))
+        return Computed(torch.cat([gates_of(stack, 1)[0][1]] * 3), torch.cat(reached))
 
 
 @torch.no_grad()
