@@ -192,7 +192,7 @@ def gradients_of_the_example() -> Computed:
     q[0, 0], k[0, 0], k[1, 0] = 8.0, 14.0, 12.0
     text, ours = [], []
     for name, scores in (("dot", (112.0, 96.0)), ("scaled_dot", (14.0, 12.0))):
-        w_1 = _softmax(list(scores))[0]
+        w_1 = written_softmax(list(scores))[0]
         text.append(w_1 * (1 - w_1))
         module = make_alignment(name, 64, 64, 1)
         s = module(q[None, None], module.prepare(k[None, None], k[None, None])).detach().requires_grad_()
