@@ -27,7 +27,7 @@ def command(
     pool: Annotated[
         Literal["mean", "first", "max", "last", "context"] | None,
         option(
-            "How vectors of tokens become one: their mean, their maximum, that of <s>, the last, or the context that a "
+            "How the vectors of tokens become one: mean, maximum, that of <s>, the last, or the context that a "
             "decoder without attention gets (default: mean, or the context where there is one)."
         ),
     ] = None,
