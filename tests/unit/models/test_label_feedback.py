@@ -1,6 +1,7 @@
 """Taggers whose words read what the word before was given: true labels in training, their own otherwise."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Final, Literal
 
 import numpy as np
@@ -110,5 +111,6 @@ def test_scores_that_are_fed_back_reach_all_words_after() -> None:
         ),
     ],
 )
-def test_mistakes(keys: str, line: str) -> None:
+def test_mistakes(keys: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     assert complaint("tagger", '{ conll = "a.conll" }', model=keys) == line
