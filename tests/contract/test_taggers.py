@@ -102,6 +102,7 @@ def test_neighbours_cannot_change_the_scores_of_a_sentence(tagger: str) -> None:
     assert not torch.allclose(alone[0][0], alone[1][0], rtol=1e-3)
 
 
+@pytest.mark.parametrize("tagger", [name for name in TAGGERS if name != "bag-target"], indirect=True)
 def test_scores_of_a_word_depend_on_the_words_around_it(tagger: str) -> None:
     model, changed = (
         exact_network(tagger),
