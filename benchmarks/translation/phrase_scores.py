@@ -23,7 +23,6 @@ spearman            mean over source phrases of the rank correlation of log P wi
 --tiny takes few steps and phrases on a CPU, to see that it works, and records nothing.
 """
 
-import argparse
 import gzip
 import random
 from collections import Counter, defaultdict
@@ -33,9 +32,9 @@ from statistics import mean
 from typing import Any, Final
 
 import numpy as np
-from benchmarks.shared.cells import Cell, make_parser, mean_over_seeds, measure_and_record, run_program
+from benchmarks.shared.cells import Cell, make_parser, mean_over_seeds
 from benchmarks.translation.phrase_table import Pair, phrase_table
-from benchmarks.translation.trained import PASSED, TRANSFORMER, add_options, sentences, translator
+from benchmarks.translation.trained import PASSED, TRANSFORMER, run_parts, sentences, translator
 
 from heedful.metrics.recorded_results import machine
 from heedful.tasks.regress.numbers import NumberResult
@@ -149,17 +148,10 @@ def summarised(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float
     return {**figures, **{name: mean(one[name] for one in found) for name in ("sources", "pairs", "unseen", "table")}}
 
 
-def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
-    """Measure every cell that is not known yet; return an exit code."""
-    cells = [Run(part, seed, options) for part in parts for seed in seeds]
-    return measure_and_record(NAME, cells, options, seeds, summarised)
-
-
 def main() -> None:
     """Run the program."""
     parser = make_parser(__doc__, NAME, list(PARTS))
-    add_options(parser)
-    run_program(parser, list(PARTS), Run, run)
+    run_parts(parser, NAME, list(PARTS), Run, summarised)
 
 
 if __name__ == "__main__":

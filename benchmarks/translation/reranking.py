@@ -24,13 +24,12 @@ hypotheses     of a sentence, the mean; `sentences` their number
 --tiny takes few steps and sentences on a CPU, to see that it works, and records nothing.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from statistics import mean
 from typing import Any, Final
 
-from benchmarks.shared.cells import Cell, make_parser, mean_over_seeds, measure_and_record, run_program
-from benchmarks.translation.trained import PASSED, TRANSFORMER, add_options, sentences, translator
+from benchmarks.shared.cells import Cell, make_parser, mean_over_seeds
+from benchmarks.translation.trained import PASSED, TRANSFORMER, run_parts, sentences, translator
 
 from heedful.metrics.recorded_results import machine
 from heedful.metrics.translation import bleu
@@ -107,18 +106,11 @@ def summarised(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float
     return {**figures, **{name: mean(one[name] for one in found) for name in ("hypotheses", "sentences")}}
 
 
-def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
-    """Measure every cell that is not known yet; return an exit code."""
-    cells = [Run(part, seed, options) for part in parts for seed in seeds]
-    return measure_and_record(NAME, cells, options, seeds, summarised)
-
-
 def main() -> None:
     """Run the program."""
     parser = make_parser(__doc__, NAME, list(PARTS))
-    add_options(parser)
     parser.add_argument("--sentences", type=int, metavar="N", help="the first N of the test set (default: all)")
-    run_program(parser, list(PARTS), Run, run)
+    run_parts(parser, NAME, list(PARTS), Run, summarised)
 
 
 if __name__ == "__main__":

@@ -29,15 +29,14 @@ meaning_over_order share of the sentences that are nearer to their passive than 
 --tiny takes few steps on a CPU, to see that it works, and records nothing.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 from statistics import mean
 from typing import Any, Final, NamedTuple
 
 import numpy as np
-from benchmarks.shared.cells import Cell, make_parser, mean_over_seeds, measure_and_record, run_program
-from benchmarks.translation.trained import PASSED, TRANSFORMER, add_options, translator
+from benchmarks.shared.cells import Cell, make_parser, mean_over_seeds
+from benchmarks.translation.trained import PASSED, TRANSFORMER, run_parts, translator
 from numpy.typing import NDArray
 
 from heedful.metrics.recorded_results import machine
@@ -144,17 +143,10 @@ def summarised(part: str, found: Sequence[Mapping[str, Any]]) -> dict[str, float
     return {**figures, "sentences": mean(one["sentences"] for one in found)}
 
 
-def run(options: argparse.Namespace, parts: Sequence[str], seeds: Sequence[int]) -> int:
-    """Measure every cell that is not known yet; return an exit code."""
-    cells = [Run(part, seed, options) for part in parts for seed in seeds]
-    return measure_and_record(NAME, cells, options, seeds, summarised)
-
-
 def main() -> None:
     """Run the program."""
     parser = make_parser(__doc__, NAME, list(PARTS))
-    add_options(parser)
-    run_program(parser, list(PARTS), Run, run)
+    run_parts(parser, NAME, list(PARTS), Run, summarised)
 
 
 if __name__ == "__main__":

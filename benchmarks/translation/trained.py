@@ -1,9 +1,11 @@
 """The translators of Multi30k that several benchmarks ask the same question: trained once per recipe and seed."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+from benchmarks.shared.cells import Cell, measure_and_record, run_program
 
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.reading.load import load_recipe
@@ -24,7 +26,7 @@ TRANSFORMER: Final = "multi30k-en-de-lc"
 PASSED: Final = ("data", "models")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
+def _add_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that name the folders of the data and of the models."""
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="Multi30k, lowercased and tokenized")
     parser.add_argument(
@@ -47,3 +49,20 @@ def sentences(split: str, folder: Path) -> Sequence[Pair]:
     """Return the pairs of a part of Multi30k, lowercased and tokenized: train, val, test_2016_flickr."""
     files = AlignedFiles(source=f"{split}.lc.norm.tok.en.gz", target=f"{split}.lc.norm.tok.de.gz")
     return list(read_pairs(files, str(folder)))
+
+
+def run_parts(
+    parser: argparse.ArgumentParser,
+    name: str,
+    parts: Sequence[str],
+    kind: type[Cell],
+    summarised: Callable[[str, Sequence[Mapping[str, Any]]], Mapping[str, float]],
+) -> None:
+    """Run a program that measures every part with every seed, and records means over seeds."""
+    _add_options(parser)
+
+    def run(options: argparse.Namespace, chosen: Sequence[str], seeds: Sequence[int]) -> int:
+        cells = [kind(part, seed, options) for part in chosen for seed in seeds]
+        return measure_and_record(name, cells, options, seeds, summarised)
+
+    run_program(parser, parts, kind, run)

@@ -14,7 +14,7 @@ from heedful.defaults.rules import Case, Rule, TaskDefaults, shape_is_open
 _SHORT: Final = 3_000_000  # characters: a longer text gets a larger network
 _LONG: Final = 30_000_000  # characters: from here on, defaults are those of the papers
 # Sentences that do not follow are drawn from other documents, of which a part for validation may have only one.
-_FEW_DOCUMENTS: Final = 20
+FEW_DOCUMENTS: Final = 20
 
 
 class RunningCase(Case):
@@ -118,7 +118,7 @@ RUNNING_TEXT: Final = TaskDefaults(
         Rule("model.norm", _of_bert, lambda case: "pre"),
         Rule("model.positions", _of_bert, lambda case: "rope"),
         Rule(
-            "model.next_sentence", lambda case: _of_bert(case) and case.facts.rows < _FEW_DOCUMENTS, lambda case: False
+            "model.next_sentence", lambda case: _of_bert(case) and case.facts.rows < FEW_DOCUMENTS, lambda case: False
         ),
         Rule("data.max_length", _of_bert, lambda case: 128),
         Rule("data.batch_tokens", lambda case: case.shapeless, lambda case: 4096 if case.masked else 2048),

@@ -7,12 +7,12 @@ from typing import Any, Final
 from heedful.base.errors import UserError, counted
 from heedful.data.corpora.formats.detection import Detected
 from heedful.data.corpora.formats.lines import locate, read_lines
+from heedful.defaults.running_text import FEW_DOCUMENTS
 from heedful.first_recipe.names import Split, are_sides, in_order, sides_of, split_of
 from heedful.first_recipe.roles import Roles
 
 Corpus = dict[str, Any]  # its keys in a recipe
 _PIXELS: Final = ("|u1", "u1", "uint8")
-_FEW_DOCUMENTS: Final = 20
 _PAGE: Final = 300  # characters: longer lines are documents
 
 
@@ -111,7 +111,7 @@ def of_running_text(files: Sequence[Detected], masked: bool) -> Corpora:
     for file in files:
         made.add(file.path, {"text": file.path, **keys})
     made.reasons["data"] = f'documents = "{documents}": {why}.'
-    few = made.rows < _FEW_DOCUMENTS <= files[0].rows and not files[0].more
+    few = made.rows < FEW_DOCUMENTS <= files[0].rows and not files[0].more
     if documents == "file" or few:
         made.divided = "lines"  # by position: so few documents cannot be divided evenly
     if documents == "file" and not masked:

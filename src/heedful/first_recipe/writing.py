@@ -173,7 +173,7 @@ def _lines(
         if table not in values and table not in followed:
             continue
         yield ""
-        # An empty [tokenizer] would choose the usual kind, and not the one that follows the data.
+        # An empty table sets nothing: as a comment it shows where its keys belong.
         yield f"[{table}]" if values.get(table) or table == "train" else f"# [{table}]"
         yield from _comment(reasons.get(table, ""))
         for key, value in values.get(table, {}).items():

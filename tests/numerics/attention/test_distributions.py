@@ -40,7 +40,7 @@ ALL: dict[str, Distribution] = NORMALISED | {
     "sigmoid": Sigmoid(),
     "sigmoid with a bias": Sigmoid(-1.5),
     "de_attention": lambda scores_XL, seen_XL=None: DeAttention()(scores_XL, -scores_XL.abs(), seen_XL),
-    "de_attention, not centred": lambda scores_XL, seen_XL=None: DeAttention(centred=False)(
+    "de_attention, not centred": lambda scores_XL, seen_XL=None: DeAttention(gate="doubled")(
         scores_XL, -scores_XL.abs(), seen_XL
     ),
 }

@@ -1,6 +1,7 @@
 """Properties of single distributions: sigmoids, learned entmax, de-attention and its distances."""
 
 import math
+from typing import Final, Literal
 
 import pytest
 import torch
@@ -86,11 +87,15 @@ def test_a_temperature_that_is_not_positive_is_refused(temperature: float) -> No
         GumbelHard(softmax, temperature)
 
 
-@pytest.mark.parametrize(("centred", "doubled"), [(True, True), (False, True), (False, False)])
-def test_de_attention_equals_a_loop_over_queries_and_keys(centred: bool, doubled: bool) -> None:
+Gate = Literal["centred", "doubled", "plain"]
+GATES: Final[tuple[Gate, ...]] = ("centred", "doubled", "plain")
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_de_attention_equals_a_loop_over_queries_and_keys(gate: Gate) -> None:
     scores, seen = batch((2, 3, 4))
     queries, keys = torch.randn(2, 3, 5, dtype=torch.float64), torch.randn(2, 4, 5, dtype=torch.float64)
-    weights = DeAttention(0.7, 0.3, centred, doubled)(scores, l1_distance(queries, keys), seen)
+    weights = DeAttention(0.7, 0.3, gate)(scores, l1_distance(queries, keys), seen)
     assert (weights < 0).any()
     for sentence in range(2):
         for query in range(3):
@@ -102,26 +107,26 @@ def test_de_attention_equals_a_loop_over_queries_and_keys(centred: bool, doubled
             for key in range(4):
                 expected = 0.0
                 if key in visible:
-                    middle = sum(far.values()) / len(far) if centred else 0.0
-                    gate = (2 if doubled and not centred else 1) / (1 + math.exp(-0.3 * (far[key] - middle)))
-                    expected = math.tanh(0.7 * scores[sentence, query, key]) * gate
+                    middle = sum(far.values()) / len(far) if gate == "centred" else 0.0
+                    share = (2 if gate == "doubled" else 1) / (1 + math.exp(-0.3 * (far[key] - middle)))
+                    expected = math.tanh(0.7 * scores[sentence, query, key]) * share
                 assert float(weights[sentence, query, key]) == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("centred", [True, False])
-def test_de_attention_stays_between_minus_one_and_one(centred: bool) -> None:
+@pytest.mark.parametrize("gate", GATES[:2])
+def test_de_attention_stays_between_minus_one_and_one(gate: Gate) -> None:
     scores, seen = batch((4, 3, 6), 1e4)
     distance = -torch.rand_like(scores) * 1e4
-    weights = DeAttention(centred=centred)(scores, distance, seen)
+    weights = DeAttention(gate=gate)(scores, distance, seen)
     assert weights.abs().max() <= 1
-    assert DeAttention(centred=centred)(scores, 0 * distance).abs().max() == (0.5 if centred else 1)
+    assert DeAttention(gate=gate)(scores, 0 * distance).abs().max() == (0.5 if gate == "centred" else 1)
 
 
-@pytest.mark.parametrize("centred", [True, False])
-def test_gradients_of_de_attention_are_those_of_finite_differences(centred: bool) -> None:
+@pytest.mark.parametrize("gate", GATES[:2])
+def test_gradients_of_de_attention_are_those_of_finite_differences(gate: Gate) -> None:
     scores, seen = batch((1, 2, 4))
     distance = -torch.rand_like(scores)
-    weigh = DeAttention(0.7, 1.3, centred)
+    weigh = DeAttention(0.7, 1.3, gate)
     inputs = (scores.requires_grad_(), distance.requires_grad_())
     assert torch.autograd.gradcheck(lambda x, n: weigh(x, n, seen), inputs)
 

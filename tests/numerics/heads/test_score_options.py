@@ -56,4 +56,4 @@ def test_a_recipe_sets_them() -> None:
         TransformerModel.model_validate({"distribution": "de_attention", "gate": "doubled"}), WIDTH
     )
     assert isinstance(gated, DeAttention)
-    assert not gated.centred
+    assert gated.gate == "doubled"

@@ -131,12 +131,11 @@ def _check_files(item: Item, arguments: Sequence[str], settings: Sequence[str]) 
         recipe = load_recipe(name, given)
     try:
         for corpus in (*recipe.data.train, *recipe.data.valid):
-            check_files(corpus, recipe.data.folder)
+            check_files(corpus, recipe.data.folder, hinted=False)  # the way out says what `data.folder` is for
     except UserError as error:
-        missing = str(error).partition(" (")[0]  # without what `data.folder` is, which the way out says
         raise UserError(
-            f"{missing}: {item.id} {what}, and `heedful recipes show {name}` says what files that needs: name their "
-            f"folder by `heedful texts {item.id} --set data.folder=FOLDER`."
+            f"{str(error).removesuffix('.')}: {item.id} {what}, and `heedful recipes show {name}` says what files that "
+            f"needs: name their folder by `heedful texts {item.id} --set data.folder=FOLDER`."
         ) from None
 
 

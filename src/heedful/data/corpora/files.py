@@ -1,6 +1,7 @@
 """What all corpora have in common: their files, what decides their content, and which of their rows are used."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from hashlib import sha256
 from heapq import nsmallest
 from operator import itemgetter
@@ -34,12 +35,13 @@ def files_of(corpus: AnyCorpus, folder: str) -> list[TextFile]:
     return [locate(name, folder) for name in corpus.files()]
 
 
-def check_files(corpus: AnyCorpus, folder: str = "") -> None:
-    """Refuse a corpus whose files cannot be opened, before anything long begins."""
+def check_files(corpus: AnyCorpus, folder: str = "", hinted: bool = True) -> None:
+    """Refuse a corpus whose files cannot be opened, before anything long begins; `hinted`: say what the folder is."""
     for file in files_of(corpus, folder):
-        check_exists(file)
+        check_exists(file if hinted else replace(file, hint=""))
     for key in corpus.folder_keys:
-        check_folder(locate(getattr(corpus, key), folder))
+        place = locate(getattr(corpus, key), folder)
+        check_folder(place if hinted else replace(place, hint=""))
 
 
 def content_key(corpus: AnyCorpus, folder: str = "") -> dict[str, object]:

@@ -34,11 +34,7 @@ def build_distribution(config: Weighting, key_width: int, heads: int = 1) -> Cal
     options: dict[str, dict[str, Any]] = {
         "entmax": {"alpha": config.alpha},
         "learned_entmax": {"heads": heads},
-        "de_attention": {
-            "distance_factor": key_width**-0.5,
-            "centred": config.gate == "centred",
-            "doubled": config.gate == "doubled",
-        },
+        "de_attention": {"distance_factor": key_width**-0.5, "gate": config.gate},
     }
     made = DISTRIBUTIONS[config.distribution].make(**options.get(config.distribution, {}))
     match config.choice:

@@ -17,7 +17,7 @@ Shape letters of this file: X, Y  any leading axes    Q  queries    L  keys
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import torch
 import torch.nn.functional as F
@@ -243,9 +243,9 @@ class DeAttention:
 
     n is never positive, so sigmoid(b n) is at most 1/2. The paper has two gates between 0 and 1, and that one:
 
-        centred          sigmoid(b (n - mean n))
-        doubled          2 sigmoid(b n)
-        neither of them  sigmoid(b n)
+        centred  sigmoid(b (n - mean n))
+        doubled  2 sigmoid(b n)
+        plain    sigmoid(b n)
 
     The mean here is over the keys that the query sees, not over the whole matrix: keys that are masked, later, or in
     another sentence must not affect a weight. The paper's Transformer scales distances like scores: b = 1 / sqrt(D).
@@ -253,8 +253,7 @@ class DeAttention:
 
     score_factor: float = 1.0
     distance_factor: float = 1.0
-    centred: bool = True
-    doubled: bool = True  # where it is not centred
+    gate: Literal["centred", "doubled", "plain"] = "centred"
 
     def __call__(
         self, scores_XL: Float[Tensor, "*X L"], distance_XL: Float[Tensor, "*X L"], seen_XL: Seen = None
@@ -262,8 +261,7 @@ class DeAttention:
         """Return weights between -1 and 1; zero for keys that are not seen. Distances are those of `l1_distance`."""
         seen = scores_XL.new_ones(scores_XL.shape[-1], dtype=torch.bool) if seen_XL is None else seen_XL
         x_XL, n_XL = (_widened(given).masked_fill(~seen, 0) for given in (scores_XL, distance_XL))
-        gate = _centred_gate if self.centred else _doubled_gate if self.doubled else _plain_gate
-        w_XL = (self.score_factor * x_XL).tanh() * gate(self.distance_factor * n_XL, seen)
+        w_XL = (self.score_factor * x_XL).tanh() * _GATES[self.gate](self.distance_factor * n_XL, seen)
         return w_XL.masked_fill(~seen, 0).to(scores_XL.dtype)
 
 
@@ -278,6 +276,9 @@ def _doubled_gate(n_XL: Tensor, _: Tensor) -> Tensor:
 
 def _plain_gate(n_XL: Tensor, _: Tensor) -> Tensor:
     return n_XL.sigmoid()
+
+
+_GATES: Final = {"centred": _centred_gate, "doubled": _doubled_gate, "plain": _plain_gate}
 
 
 # --- hard -------------------------------------------------------------------------------------------------------------

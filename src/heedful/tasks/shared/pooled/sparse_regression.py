@@ -121,9 +121,9 @@ class Loss(ABC):
     def slopes(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> Float[Tensor, "B C"]:
         """Return the gradient of each row's loss."""
 
-    def telling(self, x: Features, true_BC: Float[Tensor, "B C"]) -> Float[Tensor, "J"] | None:
-        """Return factors of features, the higher the more one tells about what is true; None if they are alike."""
-        return None
+    @abstractmethod
+    def telling(self, x: Features, true_BC: Float[Tensor, "B C"]) -> Float[Tensor, "J"]:
+        """Return factors of features, the higher the more one tells about what is true."""
 
     def right(self, scores_BC: Float[Tensor, "B C"], true_BC: Float[Tensor, "B C"]) -> float | None:
         """Return the share of rows whose prediction is right; None where the loss alone tells settings apart."""
@@ -175,8 +175,8 @@ def minimise(
     """
     share, strength = choose_settings(x, longer_J, true_BC, kind, telling)
     factor_J = torch.where(longer_J, share, 1.0)
-    told_J = kind.telling(x, true_BC) if telling else None
-    factor_J = factor_J if told_J is None else factor_J * told_J
+    if telling:
+        factor_J = factor_J * kind.telling(x, true_BC)
     minimise_with(x.scaled(factor_J), true_BC, weights_JC, bias_C, kind, strength, _ITERATIONS)
     return factor_J
 
@@ -221,11 +221,11 @@ def cross_validate(
         known, held, true = x.select(fold_B != fold), x.select(fold_B == fold), true_BC[fold_B == fold]
         columns, feature = known.feature.unique(return_inverse=True)
         known, size = replace(known, feature=feature), held.rows / x.rows
-        told_J = kind.telling(known, true_BC[fold_B != fold]) if telling else None  # by what this fold knows
         numbers_J = torch.full((int(x.feature.max()) + 1 if len(x.feature) else 1,), -1)
         numbers_J[columns] = torch.arange(len(columns))
         held = held.renumber(numbers_J).normalized()  # as the features of other texts: without those that are new
-        if told_J is not None:
+        if telling:
+            told_J = kind.telling(known, true_BC[fold_B != fold])  # the other folds alone: what is held out is unknown
             known, held = known.scaled(told_J), held.scaled(told_J)
         weights_JC, bias_C = torch.zeros(len(columns), classes), torch.zeros(classes)
         for strength in strengths:  # each begins with the solution of a stronger penalty

@@ -62,7 +62,7 @@ def de_attention() -> Computed:
             for key in k:
                 similarity, negative = float(one @ key), -float((one - key).abs().sum())
                 text.append(math.tanh(similarity) / (1 + math.exp(-negative)))
-        return Computed(text, DeAttention(centred=False, doubled=False)(q @ k.T, l1_distance(q, k)))
+        return Computed(text, DeAttention(gate="plain")(q @ k.T, l1_distance(q, k)))
 
 
 def _score(name: str, q: Tensor, k: Tensor) -> Tensor:
