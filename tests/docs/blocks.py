@@ -12,7 +12,7 @@ FOLDERS = (
     "docs/tasks",
     "docs/guide",
 )  # docs/reference is generated, and has tests of its own
-PAGES = ["README.md", "CONTRIBUTING.md"] + [
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md"] + [
     str(path.relative_to(ROOT)) for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))
 ]
 
