@@ -6,7 +6,7 @@ SOURCES := pyproject.toml constraints.txt
 
 export PYTHONDONTWRITEBYTECODE := # compiled modules are kept, whatever the environment says
 
-.PHONY: demo demo-vision test test-all test-learn test-recipes coverage check lint types map reference texts bench clean
+.PHONY: demo demo-vision test test-all test-learn test-recipes test-lowest coverage check lint types audit sbom map reference texts bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
@@ -31,6 +31,14 @@ test-learn: .venv/dev
 test-recipes: .venv/dev
 	$(BIN)/pytest -m recipes
 
+# The quick tests with the lowest versions that pyproject.toml allows, in an environment of its own, once per release.
+# LOWEST="torch=2.13.0" takes other versions of some packages, where an index lacks the lowest.
+test-lowest: .venv/dev
+	$(BIN)/python -m scripts.supply.lowest $(LOWEST) > .venv/lowest.txt
+	test -x .venv/lowest/bin/python || $(PYTHON) -m venv .venv/lowest
+	.venv/lowest/bin/pip install --quiet --disable-pip-version-check --constraint .venv/lowest.txt --editable ".[dev]"
+	.venv/lowest/bin/python -m pytest -n 2 --dist worksteal -m "not learn and not recipes and not wide"
+
 # The share of branches that the tests of `make test` and `make test-all` take: about an hour.
 coverage: .venv/dev
 	$(BIN)/python scripts/branch_coverage.py
@@ -44,6 +52,16 @@ lint: .venv/dev
 
 types: .venv/dev
 	$(BIN)/mypy
+
+# Security rules of ruff, licences of all installed packages, and known vulnerabilities where they can be looked up.
+audit: .venv/dev
+	$(BIN)/ruff check --select S src benchmarks scripts
+	$(BIN)/python -m scripts.supply.licences
+	$(BIN)/python -m scripts.supply.vulnerabilities
+
+# The bill of materials of a release: dist/heedful-VERSION.cdx.json.
+sbom: .venv/dev
+	$(BIN)/python -m scripts.supply.bill_of_materials
 
 map: .venv/dev
 	$(BIN)/python scripts/architecture_map.py

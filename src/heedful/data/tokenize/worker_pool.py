@@ -151,7 +151,7 @@ def _started(processes: int) -> _Worker:
     read, write = os.pipe()
     answers = os.fdopen(read, "rb")
     try:
-        process = subprocess.Popen(
+        process = subprocess.Popen(  # noqa: S603 - our own interpreter and module, two numbers
             [sys.executable, "-P", "-m", "heedful.data.tokenize.worker_main", str(write), str(processes)],
             stdin=subprocess.PIPE,
             stdout=_STANDARD_ERROR,

@@ -26,7 +26,7 @@ class _Started:
         self.task, self.limit_seconds = task, limit_seconds
         task.log.parent.mkdir(parents=True, exist_ok=True)
         with task.log.open("w") as log:
-            self.process = subprocess.Popen(
+            self.process = subprocess.Popen(  # noqa: S603 - our own interpreter; a list, without a shell
                 task.command, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT, env=environment
             )
         self.deadline = time.monotonic() + limit_seconds
