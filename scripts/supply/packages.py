@@ -68,9 +68,8 @@ def licence(package: Distribution) -> str:
     about = package.metadata
     if expression := about.get("License-Expression"):
         return expression
-    classifiers = [
-        line.rpartition("::")[2].strip() for line in about.get_all("Classifier") or () if "License ::" in line
-    ]
+    lines = [line for line in about.get_all("Classifier") or () if line.startswith("License ::")]
+    classifiers = [line.rpartition("::")[2].strip() for line in lines]
     text = (about.get("License") or "").strip().partition("\n")[0]
     for words in (text, *classifiers):
         fitting = [word for word in _WORDS if re.search(rf"\b{re.escape(word)}\b", words.lower())]

@@ -2,7 +2,7 @@
 
     python -m scripts.supply.vulnerabilities
 
-Exit code 1 where there are any. Where pip-audit cannot be installed, or its database cannot be reached, one line says so.
+Exit code 1 where there are any. Where pip-audit cannot be installed, or cannot reach its database, one line says so.
 """
 
 import json

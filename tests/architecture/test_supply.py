@@ -1,4 +1,4 @@
-"""What Heedful is built on: licences, the bill of materials, the lowest versions (`make audit`, `sbom`, `test-lowest`)."""
+"""What Heedful is built on: licences, bill of materials, lowest versions (`make audit`, `sbom`, `test-lowest`)."""
 
 import json
 import re
