@@ -1,24 +1,12 @@
-"""Damage to the files of models: safetensors, tokenizers and SentencePiece models; and files that are not files."""
+"""Damage to the files of models: safetensors, tokenizers and SentencePiece models."""
 
 import base64
 import json
-import os
 import struct
-from collections.abc import Mapping
-from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from benchmarks.damage.mutators import (
-    TEXT,
-    Mutator,
-    change_json,
-    change_json_line,
-    change_toml,
-    change_value,
-    dump,
-    flip_bytes,
-)
+from benchmarks.damage.mutators import change_value, dump, flip_bytes
 
 # --- safetensors ------------------------------------------------------------------------------------------------------
 
@@ -206,50 +194,3 @@ def varint(number: int) -> bytes:
         written.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes([*written, number])
-
-
-BY_NAME: Final[Mapping[str, tuple[Mutator, ...]]] = {  # by the end of a file's name; the more specific first
-    "tokenizer.json": (change_tokenizer, change_tokenizer, change_json),
-    "tokenizer.source.json": (change_tokenizer, change_tokenizer, change_json),
-    "tokenizer.target.json": (change_tokenizer, change_tokenizer, change_json),
-    ".json": (change_json,),
-    ".jsonl": (change_json_line,),
-    ".toml": (change_toml,),
-    ".safetensors": (change_tensors,),
-    ".spm": (change_sentencepiece,),
-}
-
-
-# --- files ------------------------------------------------------------------------------------------------------------
-
-
-def replace_file(chance: Random, path: Path) -> None:
-    """Put something at a path that is not the file that was there."""
-    path.unlink()
-    match chance.randrange(7):
-        case 0:
-            pass
-        case 1:
-            path.mkdir()
-        case 2:
-            path.symlink_to(path.name)
-        case 3:
-            path.symlink_to(chance.choice(("/dev/zero", "/dev/null", "/dev/urandom", "/proc/self/mem")))
-        case 4:
-            os.mkfifo(path)
-        case 5:
-            path.symlink_to("x" * 200)
-        case _:
-            others = sorted(other for other in path.parent.iterdir() if other.is_file())
-            if others:
-                path.write_bytes(chance.choice(others).read_bytes())
-
-
-def mutate(chance: Random, path: Path) -> None:
-    """Damage one file, in a way that fits its name as often as not."""
-    own = next((mutators for end, mutators in BY_NAME.items() if path.name.endswith(end)), TEXT)
-    if chance.random() < 0.08:
-        replace_file(chance, path)
-        return
-    mutator = chance.choice(own if chance.random() < 0.65 else (*TEXT, *own))
-    path.write_bytes(mutator(chance, path.read_bytes()))

@@ -1,12 +1,16 @@
-"""Damaged inputs: recipes, models, checkpoints, folders to import and corpora, changed by seeds in thousands of ways.
+"""Damaged inputs: everything that Heedful reads (`kinds.py`), changed by seeds in thousands of ways.
 
-    python benchmarks/damage/mutations.py [--inputs 2000] [--first 0] [--seconds 20] [--gigabytes 2] [--processes 2]
-                                   [--minutes M] [--no-record]
-    python benchmarks/damage/mutations.py --only bundle:17 corpus:4
+    python benchmarks/damage/mutations.py [--inputs 10000] [--first 0] [--processes 2] [--kinds table image]
+                                          [--minutes M] [--no-record]
+    python benchmarks/damage/mutations.py --only bundle:17 table:4.1032
 
-Every input must be used, or refused with one line and exit code 2 or 3, within 20 seconds and 2 GB of memory: a
-traceback, a panic of a library, a crash or a full memory counts as a traceback. Inputs run in forked children of one
-process (`limited_runs.py`); an input is its kind and its seed, with which --only runs it again and shows what it said.
+Every input must be used, or refused with one line and exit code 2 or 3. Failures are a traceback, a panic of a library,
+a crash, 2 GB of memory, a hang (20 seconds), and an escape: a file that is written elsewhere, a process, a connection,
+code that is loaded. Times are those of a core, memory is above that of a process that has imported everything.
+
+Inputs run in forked children of one process (`limited_runs.py`). Half of them are guided by coverage: they damage an
+earlier input again that reached a line of the readers which none before it had reached. --only runs an input again and
+shows what it said.
 """
 
 import os
@@ -18,38 +22,71 @@ import json
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import count, islice, takewhile
+from itertools import cycle, islice
 from pathlib import Path
+from random import Random
+from typing import Any, Final
 
 import torch
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # for `python benchmarks/damage/mutations.py`
 
-from benchmarks.damage.limited_runs import Limits, Outcome, Work, run_all
-from benchmarks.damage.mutation_inputs import Inputs
+from benchmarks.damage.kinds import KINDS, Inputs
+from benchmarks.damage.limited_runs import Limits, Outcome, Runner, Work
+from benchmarks.damage.watching import Lines
+from benchmarks.shared.detailed_results import Detailed, save
 
+import heedful
 from heedful.cli.main import VERBS
-from heedful.metrics.recorded_results import record
 
-BAD = ("traceback", "crash", "hang")
-_LAZY = ("heedful.runs.training_run", "heedful.doctor.examination", "heedful.tasks.loading",
-         "heedful.interop.importing", "heedful.cli.verbs.doctor", "heedful.lab.test_sets",
-         "heedful.runs.averaging", "sacrebleu")  # fmt: skip
+ROOT: Final = Path(__file__).parents[2]
+BAD: Final = ("traceback", "crash", "hang", "escape")
+READERS: Final = (  # parts of the names of files whose lines guide: what takes files apart
+    "/base/files", "/base/trees", "/config/reading/", "/data/corpora/", "/data/images/", "/data/tokenize/", "/interop/",
+    "/data/cache", "/data/token_store", "/models/bundle", "/models/weights", "/training/checkpoints", "/pages/report/",
+    "/lab/study/", "/cli/given_rows", "/cli/input", "/cli/nbest",
+)  # fmt: skip
+_LAZY: Final = ("heedful.runs.training_run", "heedful.doctor.examination", "heedful.tasks.loading", "sacrebleu",
+         "heedful.interop.importing", "heedful.lab.doctor", "heedful.lab.test_sets", "heedful.lab.compare",
+         "heedful.lab.study.running", "heedful.runs.averaging", "heedful.first_recipe.proposal",
+         "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.WebPImagePlugin", "PIL.GifImagePlugin")  # fmt: skip
 
 
 def warm_up() -> None:
     """Import everything that the children need, with one thread."""
     torch.set_num_threads(1)
     for module in (*(module for module, _ in VERBS.values()), *_LAZY):
-        import_module(module)
+        try:
+            import_module(module)
+        except ModuleNotFoundError:
+            if module not in _LAZY:
+                raise
 
 
-def draw(inputs: Inputs, number: int, first: int) -> Iterable[Work]:
-    """Yield `number` inputs, of each kind in turn, with the seeds from `first` on."""
-    return islice((inputs.work(kind, seed) for seed in count(first) for kind in inputs.kinds), number)
+@dataclass
+class Guide:
+    """Which inputs come next: new ones of each kind in turn, and those that reached new lines, damaged again."""
+
+    kinds: Sequence[str]
+    first: int = 0
+    fruitful: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+
+    def names(self) -> Iterator[str]:
+        """Yield names of inputs without end; every second one is guided, where there is one to follow."""
+        chance = Random(self.first)
+        for seed, kind in enumerate(cycle(self.kinds), start=self.first):
+            known = self.fruitful[kind]
+            follow = known and (seed // len(self.kinds)) % 2
+            yield f"{chance.choice(known)}.{seed}" if follow else f"{kind}:{seed}"
+
+    def learn(self, name: str, outcome: Outcome) -> None:
+        """Remember an input that reached new lines."""
+        if outcome.lines and name.count(".") < 4:
+            self.fruitful[name.partition(":")[0]].append(name)
 
 
 def tell(name: str, outcome: Outcome) -> None:
@@ -66,52 +103,98 @@ def temporary_root() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
+@dataclass
+class Found:
+    """What all inputs used, and how they ended."""
+
+    ended: Counter[str] = field(default_factory=Counter)
+    of_kind: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    slowest: dict[str, tuple[float, str]] = field(default_factory=dict)
+    largest: dict[str, tuple[int, str]] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str, outcome: Outcome) -> None:
+        """Count an input."""
+        kind = name.partition(":")[0]
+        self.ended[outcome.result] += 1
+        self.of_kind[kind][outcome.result] += 1
+        self.slowest[kind] = max(self.slowest.get(kind, (0.0, "")), (outcome.seconds, name))
+        self.largest[kind] = max(self.largest.get(kind, (0, "")), (outcome.peak, name))
+        if outcome.result in BAD:
+            self.failed[name] = f"{outcome.result}: {(outcome.said.strip().splitlines() or [''])[-1][:300]}"
+
+    def detailed(self, minutes: float, lines: int) -> Detailed:
+        """Return what is recorded."""
+        figures = {
+            "inputs": sum(self.ended.values()),
+            "tracebacks": self.ended["traceback"] + self.ended["crash"],
+            "hangs": self.ended["hang"],
+            "escapes": self.ended["escape"],
+            "slowest_s": round(max(self.slowest.values())[0], 2),
+            "largest_mib": round(max(self.largest.values())[0] / 2**20),
+            "accepted": self.ended["ok"],
+            "refused": self.ended["refused"],
+            "lines_reached": lines,
+            "minutes": round(minutes, 1),
+        }
+        kinds: dict[str, Any] = {
+            kind: {
+                "inputs": sum(ended.values()),
+                "accepted": ended["ok"],
+                "refused": ended["refused"],
+                "slowest_s": round(self.slowest[kind][0], 2),
+                "slowest": self.slowest[kind][1],
+                "largest_mib": round(self.largest[kind][0] / 2**20),
+                "largest": self.largest[kind][1],
+            }
+            for kind, ended in sorted(self.of_kind.items())
+        }
+        return Detailed(figures, {"kinds": kinds}, self.failed)
+
+
+def run_inputs(work: Iterator[Work], guide: Guide, runner: Runner, processes: int, shown: bool) -> Found:
+    """Run inputs, and show those that failed, or all."""
+    found = Found()
+    for name, outcome in runner.run(work, processes):
+        found.add(name, outcome)
+        guide.learn(name, outcome)
+        if outcome.result in BAD or shown:
+            tell(name, outcome)
+    return found
+
+
 def main() -> None:
     """Run, print and record."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--inputs", type=int, default=2000)
+    parser.add_argument("--inputs", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--gigabytes", type=float, default=2)
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--kinds", nargs="+", choices=list(KINDS), default=list(KINDS))
     parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no input after so long")
-    parser.add_argument("--only", metavar="KIND:SEED", nargs="+")
+    parser.add_argument("--unguided", action="store_true", help="look at no lines: faster")
+    parser.add_argument("--only", metavar="NAME", nargs="+")
     parser.add_argument("--sound", action="store_true", help="run the inputs as they are, which must all succeed")
     parser.add_argument("--no-record", action="store_true")
     arguments = parser.parse_args()
     warm_up()
-    limits = Limits(arguments.seconds, int(arguments.gigabytes * 2**30))
-    ended: Counter[str] = Counter()
-    slowest, largest, began = 0.0, 0, time.monotonic()
+    began = time.monotonic()
     with tempfile.TemporaryDirectory(dir=temporary_root()) as scratch:
-        inputs = Inputs(Path(scratch) / "sound")
-        work = draw(inputs, arguments.inputs, arguments.first)
-        work = takewhile(lambda _: time.monotonic() - began < 60 * arguments.minutes, work)
-        if arguments.only:
-            work = [inputs.work(kind, int(seed)) for kind, seed in (name.split(":") for name in arguments.only)]
-        if arguments.sound:
-            work = inputs.sound()
-        for name, outcome in run_all(work, Path(scratch) / "work", limits, arguments.processes):
-            kind = name.partition(":")[0]
-            ended.update([outcome.result, f"{kind} {outcome.result}"])
-            slowest, largest = max(slowest, outcome.seconds), max(largest, outcome.peak)
-            wrong = arguments.sound and outcome.result != "ok"
-            if outcome.result in BAD or arguments.only or wrong:
-                tell(name, outcome)
-    figures = {
-        "inputs": sum(ended[result] for result in ("ok", "refused", *BAD)),
-        "tracebacks": ended["traceback"] + ended["crash"],
-        "hangs": ended["hang"],
-        "accepted": ended["ok"],
-        "refused": ended["refused"],
-        **{name.replace(" ", "_"): number for name, number in sorted(ended.items()) if " " in name},
-        "slowest_seconds": round(slowest, 2),
-        "largest_mib": round(largest / 2**20),
-        "minutes": round((time.monotonic() - began) / 60, 1),
-    }
-    print(json.dumps(figures, indent=2))
+        inputs, guide = Inputs(Path(scratch) / "sound"), Guide(arguments.kinds, arguments.first)
+        for kind in arguments.kinds:
+            inputs.of(kind)
+        in_time = lambda: time.monotonic() - began < 60 * arguments.minutes  # noqa: E731
+        names = (name for name in islice(guide.names(), arguments.inputs) if in_time())
+        work = map(inputs.work, arguments.only or names)
+        lines = None if arguments.unguided else Lines(str(Path(heedful.__file__).parent), READERS)
+        runner = Runner(Path(scratch) / "work", Limits(arguments.seconds, int(arguments.gigabytes * 2**30)), lines)
+        shown = bool(arguments.only)
+        found = run_inputs(inputs.sound() if arguments.sound else work, guide, runner, arguments.processes, shown)
+    detailed = found.detailed((time.monotonic() - began) / 60, len(lines.known) if lines else 0)
+    print(json.dumps({**detailed.figures, **detailed.details}, indent=2))
     if not (arguments.no_record or arguments.only or arguments.sound):
-        record("mutations", figures, command=f"python {' '.join(sys.argv)}")
+        save("mutations", detailed, ROOT / "benchmarks/results")
 
 
 if __name__ == "__main__":

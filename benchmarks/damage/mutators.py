@@ -13,11 +13,12 @@ from typing import Any, Final
 Mutator = Callable[[Random, bytes], bytes]
 
 _DEEP: Final = {"@deep-100@": 100, "@deep-100000@": 100_000}
+_MARKS: Final = {**{mark: "[" * depth + "]" * depth for mark, depth in _DEEP.items()}, "@digits@": "9" * 6000}
 ODD_VALUES: Final[tuple[Any, ...]] = (
     None, True, False, "", "x", "1", "\0", "\ud800", "x" * 10_000, "../../x", "/dev/zero", "NaN", -1, 0, 1, 2, 3, 7,
     255, 4097, 10**6, 10**9, 2**31, 2**32, 2**63, 2**64, 10**30, -(10**9), -(10**30), 0.0, 0.5, -0.5, 1e-300, 1e308,
     float("nan"), float("inf"), float("-inf"), [], {}, [[]], [None], [0], ["x"], [1, "x", None, {}], {"x": 1},
-    {"": {"": {}}}, list(range(1000)), *_DEEP,
+    {"": {"": {}}}, list(range(1000)), *_MARKS,
 )  # fmt: skip
 _WORDS: Final = (
     b"10000000000",
@@ -33,6 +34,7 @@ _WORDS: Final = (
     b"99999999999999999999999999999999",
 )
 _INSERTED: Final = (
+    b"9" * 6000, b"\x1b]0;x\x07", "\u202e".encode(), b"(" * 5000, b")" * 50, b"[" * 5000, b"&x;", b"<!--", b"]]>",
     b"\0", b"\xff", b"\xff\xfe", b"\xc3", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\r", b"\n", b"\r\n", b"\t", b'"', b"\\",
     b"\xe2\x80\xa8", b"\x1b[2J", b"<s>", b"</s>", b"<unk>", b"[MASK]", b"\xf4\x8f\xbf\xbf", b"\xcc\x81" * 2000, b"%s%n",
 )  # fmt: skip
@@ -122,10 +124,10 @@ def change_json(chance: Random, data: bytes) -> bytes:
 
 
 def dump(value: Any) -> bytes:
-    """Write JSON; some texts stand for lists that are nested too deep to be written by Python."""
+    """Write JSON; some texts stand for what Python does not write: very deep lists, and very long numbers."""
     text = json.dumps(value)
-    for mark, depth in _DEEP.items():
-        text = text.replace(f'"{mark}"', "[" * depth + "]" * depth)
+    for mark, written in _MARKS.items():
+        text = text.replace(f'"{mark}"', written)
     return text.encode(errors="surrogatepass")
 
 
@@ -198,3 +200,83 @@ def change_toml(chance: Random, data: bytes) -> bytes:
             case _:
                 lines[place] = f"{key}= {chance.choice(_ODD_TOML)}"
     return "\n".join(lines).encode(errors="surrogateescape")
+
+
+# --- XML --------------------------------------------------------------------------------------------------------------
+
+_ENTITIES: Final = (  # each ten times the one before it
+    '<!DOCTYPE x [<!ENTITY a0 "aaaaaaaaaa">'
+    + "".join(f'<!ENTITY a{n} "{f"&a{n - 1};" * 10}">' for n in range(1, 10))
+    + "]>"
+)
+_OUTSIDE: Final = '<!DOCTYPE x [<!ENTITY e SYSTEM "file:///etc/passwd"><!ENTITY % p SYSTEM "http://127.0.0.1/x">]>'
+
+
+def change_xml(chance: Random, data: bytes) -> bytes:
+    """Change tags, attributes and texts of a file in XML; declare entities that grow or come from outside."""
+    text = data.decode(errors="replace")
+    tags = list(re.finditer(r"<[^>]*>", text))
+    if not tags:
+        return flip_bytes(chance, data)
+    tag = chance.choice(tags)
+    declared = text.index("?>") + 2 if "?>" in text else 0
+    match chance.randrange(8):
+        case 0:
+            text = text[:declared] + _ENTITIES + text[declared : tag.end()] + "&a9;" + text[max(declared, tag.end()) :]
+        case 1:
+            text = text[:declared] + _OUTSIDE + text[declared : tag.end()] + "&e;" + text[max(declared, tag.end()) :]
+        case 2:
+            depth = chance.choice((100, 100_000))
+            text = text[: tag.end()] + "<hi>" * depth + "</hi>" * depth + text[tag.end() :]
+        case 3:
+            text = text[: tag.start()] + text[tag.end() :]
+        case 4:
+            text = text[: tag.end()] + tag[0] * chance.choice((1, 1000)) + text[tag.end() :]
+        case 5:
+            value = chance.choice(("", "x" * 100_000, "&#0;", "en-" * 1000, "<", "\ud800"))
+            text = re.sub(r'="[^"]*"', lambda found: f'="{value}"', text, count=chance.choice((1, 3)))
+        case 6:
+            encoding = chance.choice(("utf-16", "utf-7", "x", "ucs-4", "cp037", "iso-8859-1"))
+            text = text.replace("UTF-8", encoding).replace("utf-8", encoding)
+        case _:
+            words = f" x{chance.randrange(9)}=''" * chance.choice((1, 20_000))
+            text = text[: tag.end() - 1] + words + text[tag.end() - 1 :]
+    return text.encode(errors="surrogatepass")
+
+
+# --- tables and trees -------------------------------------------------------------------------------------------------
+
+
+_CELLS: Final = (
+    b"", b" ", b"nan", b"1e999", b"-inf", b"9" * 5000, b"../../etc/passwd", b"/dev/zero", b"=1+1", b"x" * 200_000,
+)  # fmt: skip
+
+
+def change_cells(chance: Random, data: bytes) -> bytes:
+    """Change separators, quotes and cells of a table."""
+    lines = data.split(b"\n")
+    place = chance.randrange(len(lines))
+    match chance.randrange(6):
+        case 0:
+            lines[place] += chance.choice((b"\t", b",", b";", b" ")) * chance.choice((1, 3, 100_000))
+        case 1:
+            lines[place] = b'"' + lines[place]
+        case 2:
+            lines[place] = lines[place].replace(b"\t", b",").replace(b",", b"\t")
+        case 3:
+            lines[0] = chance.choice((b"", lines[-1], lines[0] + lines[0], b"\xef\xbb\xbf" + lines[0]))
+        case 4:
+            cells = re.split(rb"([\t,])", lines[place])
+            cells[chance.randrange(len(cells))] = chance.choice(_CELLS)
+            lines[place] = b"".join(cells)
+        case _:
+            chance.shuffle(lines)
+    return b"\n".join(lines)
+
+
+def change_brackets(chance: Random, data: bytes) -> bytes:
+    """Nest, close, open and label the brackets of trees."""
+    place, depth = chance.randrange(len(data) + 1), chance.choice((1, 3, 200, 20_000, 200_000))
+    inserted = chance.choice((b"(", b")", b"(X ", b"(X (Y y) ", b"(X x)", b"(", b"()"))
+    after = chance.choice((b"", b")" * depth))
+    return data[:place] + inserted * depth + after + data[place:]

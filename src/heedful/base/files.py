@@ -248,6 +248,19 @@ def read_json(path: Path) -> object:
         raise UserError(f"{path} is not JSON ({error}): the file is damaged, restore it from a copy.") from error
 
 
+@contextmanager
+def damaged(path: Path, way_out: str) -> Iterator[None]:
+    """Turn what goes wrong while values of a file are used that Heedful wrote itself into a UserError of one line.
+
+    Only for values that nothing checks one by one: of a sound file, any of these errors is a bug.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+        raise UserError(f"{path} is damaged ({reason}): {way_out}.") from error
+
+
 def read_json_lines(path: Path) -> list[dict[str, Any]]:
     """Read the objects of a log, one per line, as `append_line` writes them; a line that a crash truncated is left out.
 

@@ -8,6 +8,7 @@ Whatever moment a run ends at, its folder is in one of these states:
     a model, and no last.json               a finished, averaged or imported model: never trained over
 """
 
+import os
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -75,6 +76,7 @@ class RunLock:
             return False
         with machine_faults(self._run), user_faults(self._run, WRITING_FAULTS):
             self._run.mkdir(parents=True, exist_ok=True)
+            _refuse_links_outside(self._run)
             try:
                 self._lock.acquire(timeout=0)
             except Timeout as error:
@@ -83,6 +85,22 @@ class RunLock:
                     f"{by_caller('--out', 'folder')}."
                 ) from error
         return True
+
+
+def _refuse_links_outside(run: Path) -> None:
+    """Refuse links to files elsewhere, which training would change: a run's folder may have been downloaded.
+
+    `checkpoints` may be a link, to a larger disk, and so may a checkpoint, which is never written to again.
+    """
+    home, saved = run.resolve(), run / CHECKPOINTS
+    own = (path for path in run.iterdir() if path != saved)
+    for path in (*own, *(path for path in saved.glob("*") if not path.is_dir())):
+        target = Path(os.path.realpath(path))
+        if path.is_symlink() and home not in target.parents and saved.resolve() not in target.parents:
+            raise UserError(
+                f"{path} is a link to {target}, which is outside of the run's folder, and training would change it: "
+                "remove the link, or put a copy in its place."
+            )
 
 
 def find_checkpoint(run: Path, recipe: Recipe, resume: bool) -> Path | None:

@@ -11,7 +11,7 @@ from heedful.config.corpora.roles import QUESTIONS
 from heedful.data.builtin.reports import report_questions
 from heedful.data.corpora.files import choose, files_of, select_lines
 from heedful.data.corpora.formats.json_objects import place_words
-from heedful.data.corpora.formats.lines import TextFile, read_lines
+from heedful.data.corpora.formats.lines import TextFile, read_lines, read_whole
 from heedful.data.corpora.formats.rows import field_of, json_kind, json_rows, read_rows, squad_answers, text_field
 
 _SHOWN: Final = 60  # characters of a text in messages
@@ -129,7 +129,7 @@ def _squad_questions(file: TextFile, answered: bool) -> Iterator[Question]:
                 yield replace(_squad_question(row, text, where, answered), line=number)
         return
     try:
-        whole = json.loads("\n".join(read_lines(file)))
+        whole = json.loads(read_whole(file))
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file.name} is not JSON: {error}.") from error
     for number, article in enumerate(_objects(whole, "data", file.name)):

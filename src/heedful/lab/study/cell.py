@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 from rich.console import Console
 
 from heedful.base.errors import HeedfulError, UserError, on_command_line
-from heedful.base.files import read_json, remove_folder, write_bytes, write_json
+from heedful.base.files import damaged, read_json, remove_folder, write_bytes, write_json
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.config.train.optimizers import RAdam
@@ -77,8 +77,10 @@ def found_in(folder: Path, job: CellJob, file: str = FOUND) -> dict[str, Any] | 
     if not path.exists():
         return None
     known = read_json(path)
-    same = isinstance(known, dict) and _measured(known.get("job", {})) == _measured(job.to_json())
-    return dict(known) if isinstance(known, dict) and same else None
+    if not isinstance(known, dict) or not isinstance(known.get("job"), dict):
+        return None
+    with damaged(path, "remove it: what is trained is not trained again"):
+        return dict(known) if _measured(known["job"]) == _measured(job.to_json()) else None
 
 
 def run_cell(folder: Path, console: Console | None = None) -> None:

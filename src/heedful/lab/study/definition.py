@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
@@ -23,6 +24,7 @@ from heedful.config.section import Section, as_tuple
 
 BASE: Final = "base"  # name of the cell that changes nothing, where the study has none of its own
 _SEED_KEY: Final = "train.seed"
+_MOST_CELLS: Final = 1000  # of a grid: all its recipes are read before anything is trained
 _FREE: Final = ("data.folder",)  # keys in which the same study may differ from machine to machine
 # Keys that count updates: with `equal_tokens` they are multiplied where batches are smaller.
 _COUNTED: Final = (
@@ -202,6 +204,12 @@ def _grid_cells(path: Path, grid: Mapping[str, Sequence[Any]]) -> Iterator[CellT
             raise UserError(f"{path}: `grid.{key}` is an empty list: give it values.")
     if not grid:
         return
+    combinations = prod(map(len, grid.values()))
+    if combinations > _MOST_CELLS:
+        raise UserError(
+            f"{path}: [grid] has {combinations:,} combinations, but a study has at most {_MOST_CELLS:,} cells: leave "
+            "values out, or make several studies of it."
+        )
     short = {}
     for key in grid:
         *before, last = key.split(".")

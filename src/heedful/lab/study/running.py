@@ -10,6 +10,7 @@ were training resume from their last checkpoints, bit-identical to an uninterrup
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,9 +20,9 @@ import torch
 from heedful.base.cores import usable_cores
 from heedful.base.devices import choose_device
 from heedful.base.errors import UserError, by_caller, counted
-from heedful.base.files import read_bytes, read_json, write_bytes
+from heedful.base.files import damaged, read_bytes, read_json, write_bytes
 from heedful.doctor.estimates.memory import measure_memory
-from heedful.lab.study.cell import CellJob, begin_cell, found_in
+from heedful.lab.study.cell import FOUND, CellJob, begin_cell, found_in
 from heedful.lab.study.definition import Study, StudyCell, first_difference
 from heedful.lab.study.page import study_page
 from heedful.lab.study.side_by_side import Task, run_side_by_side
@@ -121,12 +122,17 @@ class StudyRun:
             cell.name: {seed: found for seed in self.study.seeds if (found := self.found(cell, seed)) is not None}
             for cell in self.study.cells
         }
-        results = summarise(self.study, measured, self.failed, tested)
-        for described, cell in zip(results["cells"], self.study.cells, strict=True):
-            described.update({"timed": self.timed(cell)} if self.study.table.timed else {})
-        write_bytes(self.folder / TABLE, to_csv(results).encode())
-        write_bytes(self.folder / PAGE, study_page(results).encode())
-        write_bytes(self.folder / RESULTS, results_json(results))
+        with damaged(self.folder / CELLS, f"remove the {FOUND} of its folders: what is trained is not trained again"):
+            results = summarise(self.study, measured, self.failed, tested)
+            for described, cell in zip(results["cells"], self.study.cells, strict=True):
+                described.update({"timed": self.timed(cell)} if self.study.table.timed else {})
+            written = {
+                TABLE: to_csv(results).encode(),
+                PAGE: study_page(results).encode(),
+                RESULTS: results_json(results),
+            }
+        for name, data in written.items():
+            write_bytes(self.folder / name, data)
         return results
 
     def found(self, cell: StudyCell, seed: int) -> dict[str, Any] | None:
@@ -166,9 +172,16 @@ def rewrite_page(study: Study, folder: Path) -> dict[str, Any]:
     known = read_json(path)
     assert isinstance(known, dict)
     results = {**known, "study": study.table.model_dump(mode="json"), "overrides": list(study.overrides)}
-    write_bytes(path, results_json(results))
-    write_bytes(folder / PAGE, study_page(results).encode())
+    with _reading_results(path):
+        written, page = results_json(results), study_page(results).encode()
+    write_bytes(path, written)
+    write_bytes(folder / PAGE, page)
     return results
+
+
+def _reading_results(path: Path) -> AbstractContextManager[None]:
+    without = by_caller("without --page", "without `page`")
+    return damaged(path, f"remove it, and run the study again {without}: what is ready is not trained again")
 
 
 def refuse_other_study(folder: Path, study: Study) -> None:
@@ -185,14 +198,15 @@ def refuse_other_study(folder: Path, study: Study) -> None:
         raise UserError(
             f"{folder} holds the study `{known.get('name')}`, not `{study.name}`: choose another {another}."
         )
-    for cell in known["cells"]:
-        now = study.keys.get(cell["name"])
-        key = None if now is None else first_difference(cell["keys"], now)
-        if now is not None and key is not None:
-            raise UserError(
-                f"{folder} holds this study with other recipes: `{key}` of the cell `{cell['name']}` was "
-                f"{cell['keys'].get(key)!r} and is {now.get(key)!r} now: choose another {another}."
-            )
+    with _reading_results(path):
+        for cell in known["cells"]:
+            now = study.keys.get(cell["name"])
+            key = None if now is None else first_difference(cell["keys"], now)
+            if now is not None and key is not None:
+                raise UserError(
+                    f"{folder} holds this study with other recipes: `{key}` of the cell `{cell['name']}` was "
+                    f"{cell['keys'].get(key)!r} and is {now.get(key)!r} now: choose another {another}."
+                )
 
 
 # --- memory ---------------------------------------------------------------------------------------------------------

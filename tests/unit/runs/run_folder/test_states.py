@@ -207,3 +207,28 @@ def test_odd_facts_of_a_checkpoint_are_refused(
     monkeypatch.setattr("heedful.runs.job.load_checkpoint", odd)
     with pytest.raises(UserError, match=words):
         train(make(), run, resume=True, console=silent())
+
+
+@pytest.mark.parametrize("name", [".lock", "metrics.jsonl", "config.json", "mean", "checkpoints/last.json"])
+def test_a_link_out_of_the_folder_of_a_run_is_refused_and_what_it_leads_to_stays(
+    name: str, make: Make, tmp_path: Path
+) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.write_text("not ours\n")
+    (tmp_path / "run/checkpoints").mkdir(parents=True)
+    (tmp_path / "run" / name).symlink_to(theirs)
+    with refuses(
+        f"{tmp_path}/run/{name} is a link to {theirs}, which is outside of the run's folder, and training would change "
+        "it: remove the link, or put a copy in its place."
+    ):
+        train(make(steps=2), tmp_path / "run", resume=True, console=silent())
+    assert theirs.read_text() == "not ours\n"
+
+
+def test_checkpoints_may_be_on_another_disk(make: Make, tmp_path: Path) -> None:
+    (tmp_path / "large").mkdir()
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/checkpoints").symlink_to(tmp_path / "large")
+    train(make(steps=2), tmp_path / "run", console=silent())
+    train(make(steps=3), tmp_path / "run", resume=True, console=silent())
+    assert sorted(path.name for path in (tmp_path / "large").iterdir())[-1].startswith("step-")

@@ -102,7 +102,7 @@ def detect(path: str | Path, folder: str = "", *, separator: str | None = None, 
     raw, more = read_start(file, _SAMPLE)
     if is_image_path(file.path.name) or raw.startswith((b"\x89PNG", b"\xff\xd8\xff")):
         return Detected(name, "image", "an image")
-    if len(raw) > 4 and raw[:3] == b"\0\0\x08" and 1 <= raw[3] <= 4:
+    if raw[:3] == b"\0\0\x08" and len(raw) > 3 and 1 <= raw[3] <= 4 and len(raw) >= 4 + 4 * raw[3]:
         shape = struct.unpack(f">{raw[3]}I", raw[4 : 4 + 4 * raw[3]])
         what = "images" if len(shape) > 1 else "labels"
         return Detected(name, "idx", f"an idx file of {shape[0]:,} {what}", rows=shape[0], facts={"shape": shape})

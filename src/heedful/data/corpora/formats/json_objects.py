@@ -35,7 +35,8 @@ def objects_of_array(text: str) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the objects of a JSON array, which may be cut, each with the number of its line, or on one line its own."""
     decoder, place, line, item = json.JSONDecoder(), 0, 1, 0
     one_line = "\n" not in text.strip()
-    while text.lstrip().startswith("["):
+    is_array = text.lstrip().startswith("[")
+    while is_array:
         found = _NEXT.match(text, place)
         if found is None:
             return

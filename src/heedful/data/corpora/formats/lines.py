@@ -12,6 +12,7 @@ import os
 import re
 import stat
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -19,7 +20,7 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Final, cast
+from typing import IO, Any, Final, cast
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user, machine_faults, user_faults
@@ -29,10 +30,12 @@ from heedful.data.corpora.formats.file_kinds import HEAD, READABLE, describe_arc
 
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _MEMBERS_SHOWN = 10
-_READ: Final = 1 << 20  # bytes of a member of an archive that are unpacked at once
+_READ: Final = 1 << 20  # bytes that are unpacked at once
+_RATIO: Final = 100  # how many times its size a packed text may be: usual ones are 3 to 10,
+_SMALL: Final = 1 << 22  # and few bytes may be packed as well as they like
 FIRST_LINES: Final = 1000  # that tell what a file is,
 _CHARACTERS: Final = 1 << 20  # and not more than these
-LONGEST: Final = 1 << 26  # bytes of a line that are read: the rest of a longer one is skipped, to bound memory
+LONGEST: Final = 1 << 24  # bytes of a line that are read: the rest of a longer one is skipped, to bound memory
 
 
 @dataclass(frozen=True)
@@ -99,8 +102,9 @@ def _is_terminal(path: Path) -> bool:
         os.close(descriptor)
 
 
-def read_lines(file: TextFile | str | Path) -> Generator[str, None, None]:
-    """Yield the lines of a file, without their ends."""
+def read_lines(file: TextFile | str | Path, longest: int | None = None) -> Generator[str, None, None]:
+    """Yield the lines of a file, without their ends; of a line longer than `longest`, its first bytes."""
+    longest = longest or LONGEST
     if not isinstance(file, TextFile):
         file = locate(str(file))
     with ExitStack() as stack:
@@ -108,7 +112,12 @@ def read_lines(file: TextFile | str | Path) -> Generator[str, None, None]:
             _check_kind(file)
             stream = _open(file, stack)
         again = (lambda: _raw_lines(file)) if file.path.is_file() else None
-        yield from decode_lines(_undamaged(stream, file), file.name, again)
+        yield from decode_lines(_undamaged(stream, file, longest), file.name, again, longest)
+
+
+def read_whole(file: TextFile) -> str:
+    """Return all lines of a file whose format takes it as a whole, such as JSON, which may be on one line."""
+    return "\n".join(read_lines(file, sys.maxsize))
 
 
 def first_lines(file: TextFile) -> list[str]:
@@ -146,30 +155,33 @@ def _raw_lines(file: TextFile) -> Iterator[bytes]:
     with ExitStack() as stack:
         with _opening(file):
             stream = _open(file, stack)
-        yield from _undamaged(stream, file)
+        yield from _undamaged(stream, file, LONGEST)
 
 
 def decode_lines(
-    stream: Iterable[bytes], name: str, again: Callable[[], Iterable[bytes]] | None = None
+    stream: Iterable[bytes],
+    name: str,
+    again: Callable[[], Iterable[bytes]] | None = None,
+    longest: int | None = None,
 ) -> Iterator[str]:
     """Yield the lines of a binary stream as text, each as soon as it is there; `name` is for messages.
 
     Text is UTF-8, or of another encoding that is told by its bytes: a note names it. `again` reads the stream from its
     start once more, to look at all of its bytes; of a stream that can be read only once a line must do.
     """
-    parts = iter(stream)
+    parts, longest = iter(stream), longest or LONGEST
     first = next(parts, b"")
     if foreign := describe_foreign(first[:HEAD], Path(name).name):
         raise UserError(f"{name}: {foreign}")
     if wide := wide_encoding(first, name):
         note(f"{name}: read as {wide}")
-        for line in wide_lines(chain([first], parts), wide, name, LONGEST):
+        for line in wide_lines(chain([first], parts), wide, name, longest):
             yield line.removesuffix("\r")
         return
     encoding, before, plain = "utf-8", 0, True  # bytes of earlier lines, and whether all of them were ASCII
     for number, raw in enumerate(chain([first], parts) if first else (), start=1):
         try:
-            text = raw.decode(encoding, "ignore" if len(raw) == LONGEST else "strict")  # cut inside a character
+            text = raw.decode(encoding, "ignore" if len(raw) == longest else "strict")  # cut inside a character
         except UnicodeDecodeError as error:
             guess = guess_encoding(again() if again else [raw]) if plain and encoding == "utf-8" else Guess()
             if guess != Guess(WINDOWS):
@@ -194,15 +206,14 @@ def _open(file: TextFile, stack: ExitStack) -> IO[bytes]:
     match file.path.suffix.lower():
         case ".gz":
             _refuse_other_content(file)
-            return cast("IO[bytes]", stack.enter_context(gzip.open(file.path, "rb")))
+            return _unpacked(cast("IO[bytes]", stack.enter_context(gzip.open(file.path, "rb"))), file)
         case ".xz":
             _refuse_other_content(file)
-            return stack.enter_context(lzma.open(file.path, "rb"))
+            return _unpacked(stack.enter_context(lzma.open(file.path, "rb")), file)
         case ".zip":
             _refuse_other_content(file)
             archive = stack.enter_context(zipfile.ZipFile(file.path))
-            member = stack.enter_context(archive.open(_member(archive, file)))
-            return io.BufferedReader(cast("io.RawIOBase", member), _READ)  # whose lines are fast, and limited exactly
+            return _unpacked(stack.enter_context(archive.open(_member(archive, file))), file)
         case _:
             plain = stack.enter_context(file.path.open("rb"))
             packed = packed_as(plain.peek(HEAD)) if isinstance(plain, io.BufferedReader) else ""
@@ -212,6 +223,32 @@ def _open(file: TextFile, stack: ExitStack) -> IO[bytes]:
                 way_out = f"rename it to end in {packed}" if packed in READABLE else "unpack it first"
                 raise UserError(f"{file.path} is packed ({packed}), but its name does not say so: {way_out}.")
             return plain
+
+
+class _Unpacked(io.RawIOBase):
+    """What a packed file holds, as far as a text can be packed: a few kilobytes may unpack to gigabytes."""
+
+    def __init__(self, stream: IO[bytes], file: TextFile) -> None:
+        self._stream, self._file = cast("io.BufferedReader", stream), file
+        self._left = max(_SMALL, _RATIO * file.path.stat().st_size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read1(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise UserError(
+                f"{self._file.name} unpacks to more than {_RATIO} times its size, which is unlikely for a text: if it "
+                "is right, unpack it, and name the unpacked file."
+            )
+        buffer[: len(data)] = data
+        return len(data)
+
+
+def _unpacked(stream: IO[bytes], file: TextFile) -> IO[bytes]:
+    return io.BufferedReader(_Unpacked(stream, file), _READ)  # whose lines are fast, and limited exactly
 
 
 def _refuse_other_content(file: TextFile) -> None:
@@ -252,18 +289,19 @@ def _opening(file: TextFile) -> Iterator[None]:
             raise UserError(f"{file.path}: no such file{file.hint}.") from error
 
 
-def _undamaged(stream: IO[bytes], file: TextFile) -> Iterator[bytes]:
+def _undamaged(stream: IO[bytes], file: TextFile, longest: int) -> Iterator[bytes]:
     """Yield the lines of a file; of one that is longer than memory should hold, its beginning."""
     with machine_faults(file.path), _damage(file):
-        yield from bounded_lines(stream)
+        yield from bounded_lines(stream, longest)
 
 
-def bounded_lines(stream: IO[bytes]) -> Iterator[bytes]:
+def bounded_lines(stream: IO[bytes], longest: int | None = None) -> Iterator[bytes]:
     """Yield the lines of a binary stream; of one that is longer than memory should hold, its beginning."""
-    while line := stream.readline(LONGEST):
+    longest = longest or LONGEST
+    while line := stream.readline(longest):
         yield line
-        while len(line) == LONGEST and not line.endswith(b"\n"):
-            line = stream.readline(LONGEST)
+        while len(line) == longest and not line.endswith(b"\n"):
+            line = stream.readline(longest)
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from heedful.base.errors import UserError, suggestion
 from heedful.config.corpora.containers import Csv, Jsonl, Tsv
 from heedful.data.corpora.formats.json_objects import at_path, flatten, objects_of_array, place_words
-from heedful.data.corpora.formats.lines import TextFile, locate, read_lines
+from heedful.data.corpora.formats.lines import TextFile, locate, read_lines, read_whole
 from heedful.data.corpora.formats.tables import open_table
 
 _DECIMAL_COMMA: Final = re.compile(r"\s*[-+]?\d+,(\d{1,2}|\d{4,})\s*")
@@ -199,7 +199,8 @@ def json_rows(file: TextFile) -> Iterator[tuple[int, dict[str, object] | None]]:
     lines = read_lines(file)
     for number, line in enumerate(lines, start=1):
         if number == 1 and line.lstrip().startswith("["):
-            yield from _objects_of_array("\n".join((line, *lines)), file)
+            whole = "\n".join((line, *lines)) if file.stream else read_whole(file)
+            yield from _objects_of_array(whole, file)
             return
         yield number, json_object(line, f"{file.name}, line {number:,}") if line.strip() else None
 
