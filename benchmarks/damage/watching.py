@@ -68,8 +68,8 @@ def watch(folder: Path, lines: Lines | None) -> Iterator[None]:
         elif event in ("exec", "compile", "ctypes.dlopen"):
             named = arguments[-1] if event == "compile" else arguments[0]
             named = named.co_filename if isinstance(named, CodeType) else named
-            if isinstance(named, str | bytes) and os.path.realpath(os.fsdecode(named)).startswith(f"{home}{os.sep}"):
-                escapes.append(f"{event} {named!r}")
+            if isinstance(named, str | bytes) and not is_elsewhere(named) and Path(os.fsdecode(named)).exists():
+                escapes.append(f"{event} {named!r}")  # a file of the input
 
     sys.addaudithook(hook)
     if lines is not None:

@@ -92,11 +92,12 @@ def _refuse_links_outside(run: Path) -> None:
 
     `checkpoints` may be a link, to a larger disk, and so may a checkpoint, which is never written to again.
     """
-    home, saved = run.resolve(), run / CHECKPOINTS
+    saved = run / CHECKPOINTS
+    homes = {Path(os.path.realpath(folder)) for folder in (run, saved)}
     own = (path for path in run.iterdir() if path != saved)
     for path in (*own, *(path for path in saved.glob("*") if not path.is_dir())):
         target = Path(os.path.realpath(path))
-        if path.is_symlink() and home not in target.parents and saved.resolve() not in target.parents:
+        if path.is_symlink() and not homes & {*target.parents}:
             raise UserError(
                 f"{path} is a link to {target}, which is outside of the run's folder, and training would change it: "
                 "remove the link, or put a copy in its place."

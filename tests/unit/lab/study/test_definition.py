@@ -110,6 +110,11 @@ def test_cells_whose_names_are_alike_have_folders_of_their_own(tmp_path: Path) -
             '[[cells]]\nname = "base"\nset = ["model.layers=1"]',
             "the cell `base` changes something, but the base is the recipe without changes: give the cell another",
         ),
+        (
+            f'[grid]\n"model.layers" = {[*range(1, 101)]}\n"model.width" = {[*range(8, 808, 8)]}',
+            "[grid] has 10,000 combinations, but a study has at most 1,000 cells: leave values out, or make several "
+            "studies of it.",
+        ),
     ],
 )
 def test_what_cannot_be_a_study_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from tests.shared.people_files import PEOPLE_FILES, PeopleFile
-from tests.shared.refusals import Refusal, each
+from tests.shared.refusals import Refusal, each, refuses
 
 from heedful.data.corpora.formats.column_kinds import describe_columns, detect_header, detect_separator
 from heedful.data.corpora.formats.column_names import meanings
@@ -167,6 +167,12 @@ def test_an_empty_file_and_one_row(tmp_path: Path) -> None:
     assert seen(tmp_path, " \n\n").container == "empty"
     assert seen(tmp_path, "\ufefftext,label\r\n", "a.csv").header is True
     assert seen(tmp_path, "one,two", "a.csv").certainty == "in doubt"
+
+
+def test_an_idx_file_that_is_cut_off_in_its_header_is_not_one(tmp_path: Path) -> None:
+    assert seen(tmp_path, b"\0\0\x08\x01\0\0\0\x02ab", "a-idx").words == "an idx file of 2 labels"
+    with refuses("...a-idx is not text: it has bytes ..."):
+        seen(tmp_path, b"\0\0\x08\x03\0\0", "a-idx")
 
 
 def test_folders_without_classes(tmp_path: Path) -> None:

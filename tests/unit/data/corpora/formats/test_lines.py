@@ -12,7 +12,7 @@ from tests.shared.refusals import refuses
 
 from heedful.base.errors import MachineError, UserError
 from heedful.data.corpora.formats import lines
-from heedful.data.corpora.formats.lines import TextFile, check_exists, decode_lines, locate, read_lines
+from heedful.data.corpora.formats.lines import TextFile, check_exists, decode_lines, locate, read_lines, read_whole
 
 
 def decoded(data: bytes) -> list[str]:
@@ -322,3 +322,27 @@ def test_of_an_enormous_line_only_the_beginning_is_kept(tmp_path: Path, monkeypa
 def test_a_name_that_no_file_can_have_is_one_line(name: str, folder: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         locate(name, folder)
+
+
+@pytest.mark.parametrize("suffix", ["gz", "xz", "zip"])
+def test_a_few_bytes_that_unpack_to_very_many_are_refused(suffix: str, tmp_path: Path) -> None:
+    path, content = tmp_path / f"text.{suffix}", b"a line\n" * (1 << 20)
+    match suffix:
+        case "gz":
+            path.write_bytes(gzip.compress(content))
+        case "xz":
+            path.write_bytes(lzma.compress(content, preset=0))
+        case _:
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                archive.writestr("text", content)
+    with refuses(
+        f"{path} unpacks to more than 100 times its size, which is unlikely for a text: if it is right, unpack it, and "
+        "name the unpacked file."
+    ):
+        sum(1 for _ in read_lines(path))
+
+
+def test_a_file_that_is_taken_as_a_whole_may_be_one_long_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines, "LONGEST", 7)
+    (tmp_path / "text").write_text("a long line\nlast\n")
+    assert read_whole(TextFile(tmp_path / "text")) == "a long line\nlast"
