@@ -305,7 +305,7 @@ def _answered(home: Path) -> Iterator[Sound]:
     )
     folder = home / "image"
     shutil.copytree(GOLDEN / "bundles/images-vit", folder / "model")
-    for end in (".png", ".jpg", ".webp", ".gif"):
+    for end in (".png", ".jpg", ".webp"):
         (folder / f"c{end}").write_bytes(picture(end))
         yield Sound(folder, f"c{end}", [[["classify", "model", f"c{end}"]]])
 
