@@ -76,9 +76,9 @@ class Inputs:
 
         return Work(name, make)
 
-    def sound(self) -> Iterator[Work]:
-        """Yield every input as it is, which must be accepted."""
-        for kind in KINDS:
+    def sound(self, kinds: Sequence[str]) -> Iterator[Work]:
+        """Yield every input of some kinds as it is, which must be accepted."""
+        for kind in kinds:
             for number, sound in enumerate(self.of(kind)):
 
                 def make(folder: Path, sound: Sound = sound) -> Commands:
