@@ -100,7 +100,7 @@ def write_llama(folder: Path) -> None:
     values |= {"num_hidden_layers": 1, "intermediate_size": inner, "max_position_embeddings": 32, "vocab_size": size}
     _write_json(folder / "config.json", values | {"hidden_act": "silu", "eos_token_id": end, "bos_token_id": end})
     block = "model.layers.0."
-    first = {"model.embed_tokens.weight": (size, width), "lm_head.weight": (size, width)}
+    first: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (size, width), "lm_head.weight": (size, width)}
     second: dict[str, tuple[int, ...]] = {"model.norm.weight": (width,)}
     second |= {f"{block}{name}.weight": (width,) for name in ("input_layernorm", "post_attention_layernorm")}
     second |= {f"{block}self_attn.{part}_proj.weight": (width, width) for part in "qo"}

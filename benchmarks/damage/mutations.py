@@ -26,7 +26,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from itertools import cycle, islice
+from itertools import cycle, islice, takewhile
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -184,13 +184,15 @@ def main() -> None:
         inputs, guide = Inputs(Path(scratch) / "sound"), Guide(arguments.kinds, arguments.first)
         for kind in arguments.kinds:
             inputs.of(kind)
-        in_time = lambda: time.monotonic() - began < 60 * arguments.minutes  # noqa: E731
-        names = (name for name in islice(guide.names(), arguments.inputs) if in_time())
-        work = map(inputs.work, arguments.only or names)
+        end = began + 60 * arguments.minutes
+        names = takewhile(lambda _: time.monotonic() < end, islice(guide.names(), arguments.inputs))
+        work: Iterator[Work] = map(inputs.work, arguments.only or names)
         lines = None if arguments.unguided else Lines(str(Path(heedful.__file__).parent), READERS)
         runner = Runner(Path(scratch) / "work", Limits(arguments.seconds, int(arguments.gigabytes * 2**30)), lines)
         shown = bool(arguments.only or arguments.sound)
-        found = run_inputs(inputs.sound(arguments.kinds) if arguments.sound else work, guide, runner, arguments.processes, shown)
+        found = run_inputs(
+            inputs.sound(arguments.kinds) if arguments.sound else work, guide, runner, arguments.processes, shown
+        )
     detailed = found.detailed((time.monotonic() - began) / 60, len(lines.known) if lines else 0)
     print(json.dumps({**detailed.figures, **detailed.details}, indent=2))
     if not (arguments.no_record or arguments.only or arguments.sound):

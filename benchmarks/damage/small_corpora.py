@@ -189,13 +189,13 @@ def picture(suffix: str, number: int = 0) -> bytes:
     return written.getvalue()
 
 
-def _npy(array: np.ndarray) -> bytes:  # type: ignore[type-arg]
+def _npy(array: np.ndarray) -> bytes:
     written = io.BytesIO()
     np.save(written, array)
     return written.getvalue()
 
 
-def _idx(array: np.ndarray) -> bytes:  # type: ignore[type-arg]
+def _idx(array: np.ndarray) -> bytes:
     return bytes((0, 0, 8, array.ndim)) + b"".join(size.to_bytes(4, "big") for size in array.shape) + array.tobytes()
 
 

@@ -8,12 +8,13 @@ Packages of the extras `track` and `hf` are marked as optional. The same package
 import json
 import sys
 import uuid
+from collections.abc import Mapping
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import Requirement
-from packaging.utils import canonicalize_name
+from packaging.utils import NormalizedName, canonicalize_name
 from scripts.supply.packages import licence, needed_packages
 
 FORMAT = {"$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json", "bomFormat": "CycloneDX", "specVersion": "1.6"}
@@ -51,7 +52,7 @@ def _reference(package: Distribution) -> str:
     return f"pkg:pypi/{canonicalize_name(package.name)}@{package.version.replace('+', '%2B')}"
 
 
-def _direct(package: Distribution, references: dict[str, str]) -> list[str]:
+def _direct(package: Distribution, references: Mapping[NormalizedName, str]) -> list[str]:
     named = {canonicalize_name(Requirement(line).name) for line in package.requires or ()}
     return sorted(references[name] for name in named if name in references)
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
-from typing import Final
+from typing import Any, Final
 
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
@@ -65,12 +65,12 @@ def _closure(root: str, extras: tuple[str, ...]) -> Iterator[str]:
 
 def licence(package: Distribution) -> str:
     """Return the licence as an expression of SPDX; what the package says itself where it is none that is known."""
-    about = package.metadata
-    if expression := about.get("License-Expression"):
+    about: Mapping[str, Any] = package.metadata.json
+    if expression := about.get("license_expression"):
         return expression
-    lines = [line for line in about.get_all("Classifier") or () if line.startswith("License ::")]
+    lines = [line for line in about.get("classifier", ()) if line.startswith("License ::")]
     classifiers = [line.rpartition("::")[2].strip() for line in lines]
-    text = (about.get("License") or "").strip().partition("\n")[0]
+    text = (about.get("license") or "").strip().partition("\n")[0]
     for words in (text, *classifiers):
         fitting = [word for word in _WORDS if re.search(rf"\b{re.escape(word)}\b", words.lower())]
         if fitting:

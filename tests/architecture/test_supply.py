@@ -93,7 +93,9 @@ def test_constraints_are_the_lowest_versions_and_the_usual_tools() -> None:
 def test_vulnerabilities_that_cannot_be_looked_up_are_one_line(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(vulnerabilities.venv, "create", lambda *arguments, **options: None)
-    monkeypatch.setattr(vulnerabilities.subprocess, "run", lambda *a, **o: type("Done", (), {"returncode": 1}))
+    monkeypatch.setattr("scripts.supply.vulnerabilities.venv.create", lambda *arguments, **options: None)
+    monkeypatch.setattr(
+        "scripts.supply.vulnerabilities.subprocess.run", lambda *a, **o: type("Done", (), {"returncode": 1})
+    )
     assert vulnerabilities.main() == 0
     assert capsys.readouterr().out == "vulnerabilities: not looked up, as pip-audit could not be installed\n"

@@ -360,7 +360,8 @@ def test_what_was_measured_of_a_cell_is_named_where_it_is_damaged(home: Path, tm
     copytree(home / "whole/cells", tmp_path / "cells", ignore=ignore_patterns("run"))
     run, file = StudyRun(read_study(home / MINE), tmp_path), tmp_path / "cells/wide-1/found.json"
     known = json.loads(file.read_bytes())
-    for odd in ([], {"job": []}, {**known, "job": {"settings": ["x"]}}):
+    odd_ones: list[object] = [[], {"job": []}, {**known, "job": {"settings": ["x"]}}]
+    for odd in odd_ones:
         file.write_text(json.dumps(odd))
         assert [(cell.name, seed) for cell, seed in run.waiting()] == [("wide", 1)]  # it is measured again
     file.write_text(json.dumps({**known, "job": {"settings": [None]}}))

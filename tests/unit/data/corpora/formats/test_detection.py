@@ -171,7 +171,7 @@ def test_an_empty_file_and_one_row(tmp_path: Path) -> None:
 
 def test_an_idx_file_that_is_cut_off_in_its_header_is_not_one(tmp_path: Path) -> None:
     assert seen(tmp_path, b"\0\0\x08\x01\0\0\0\x02ab", "a-idx").words == "an idx file of 2 labels"
-    with refuses("...a-idx is not text: it has bytes ..."):
+    with refuses("...a-idx: 4 of the first 6 bytes are zero, so ..."):
         seen(tmp_path, b"\0\0\x08\x03\0\0", "a-idx")
 
 
