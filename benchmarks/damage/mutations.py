@@ -190,9 +190,9 @@ def main() -> None:
         lines = None if arguments.unguided else Lines(str(Path(heedful.__file__).parent), READERS)
         runner = Runner(Path(scratch) / "work", Limits(arguments.seconds, int(arguments.gigabytes * 2**30)), lines)
         shown = bool(arguments.only or arguments.sound)
-        found = run_inputs(
-            inputs.sound(arguments.kinds) if arguments.sound else work, guide, runner, arguments.processes, shown
-        )
+        if arguments.sound:
+            work = inputs.sound(arguments.kinds)
+        found = run_inputs(work, guide, runner, arguments.processes, shown)
     detailed = found.detailed((time.monotonic() - began) / 60, len(lines.known) if lines else 0)
     print(json.dumps({**detailed.figures, **detailed.details}, indent=2))
     if not (arguments.no_record or arguments.only or arguments.sound):
