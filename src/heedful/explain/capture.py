@@ -8,6 +8,7 @@ Shape letters of this file: Q  queries    S  sentences
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from threading import Lock, get_ident
 from typing import Any, Final
 
 import numpy as np
@@ -23,15 +24,14 @@ from heedful.explain.recorded_states import (
     GateValues,
     LayerStates,
     StateRecord,
+    hook_calls,
     hooked,
     record_gates,
     record_states,
 )
-from heedful.models.networks import precision_of, set_precision
-from heedful.nn.attention.backends import explicit
 from heedful.nn.attention.coattention import AlternatingCoAttention, CoAttention
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.nn.evaluation_mode import by_equation, evaluation_mode
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.images.embedding import ImageEmbedding
 from heedful.nn.layers.pooling import FirstPool, LastPool, MeanPool, Pool
@@ -85,31 +85,16 @@ class Capture:
 
 
 @contextmanager
-def by_equation(network: nn.Module) -> Iterator[None]:
-    """Compute attention by the explicit backend, and everything in float32, inside the block."""
-    precision = precision_of(network)
-    backends = [
-        (module, module.backend) for module in network.modules() if isinstance(module, SelfAttention | CrossAttention)
-    ]
-    try:
-        for module, _ in backends:
-            module.backend = explicit
-        set_precision(network, torch.promote_types(precision, torch.float32))
-        yield
-    finally:
-        for module, backend in backends:
-            module.backend = backend
-        set_precision(network, precision)
-
-
-@contextmanager
 def capture_weights(network: nn.Module) -> Iterator[Capture]:
-    """Compute attention by its equation and in float32 inside the block, and capture the weights of every call."""
+    """Compute attention by its equation and in float32 inside the block, and capture the weights of every call.
+
+    Only calls of this thread do so and are captured: others may use the network at the same time.
+    """
     found = Capture()
     shown = [(name, module) for name, module in network.named_modules() if _shows(name, module)]
     with (
-        hooked(module.register_forward_hook(_hook(found, name)) for name, module in shown),
-        by_equation(network),
+        hooked(hook_calls(module, _hook(found, name)) for name, module in shown),
+        by_equation(),
         record_gates(network) as found.gates,
         record_states(network) as found.states,
     ):
@@ -192,10 +177,13 @@ _MultiHead = SelfAttention | CrossAttention
 
 @contextmanager
 def silence_heads(network: nn.Module, heads: Sequence[Head]) -> Iterator[None]:
-    """Let heads contribute nothing inside the block: as if their columns of the output projection were zero."""
+    """Let heads contribute nothing to this thread's calls in the block: as if their columns of the output were zero."""
+    thread = get_ident()
 
     def hook(attention: _MultiHead, head: int) -> RemovableHandle:
-        def without(module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
+        def without(module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor] | None:
+            if get_ident() != thread:
+                return None
             values = inputs[0].unflatten(-1, (attention.heads, -1)).clone()
             values[..., head, :] = 0
             return (values.flatten(-2),)
@@ -252,9 +240,9 @@ def explain_by_gradients(
     with (
         torch.inference_mode(False),
         torch.enable_grad(),
-        torch.backends.cudnn.flags(enabled=False),  # its recurrent networks have gradients in training alone
+        _without_cudnn(next(network.parameters()).device),
         evaluation_mode(network),
-        by_equation(network),
+        by_equation(),
         _embeddings(network) as embedded,
     ):
         log_p_TV = scores().float()
@@ -272,6 +260,19 @@ def explain_by_gradients(
     return [AttentionWeights("gradient", shares_TS[None, None].cpu().numpy(), queries, keys)]
 
 
+_CUDNN: Final = Lock()  # two threads that restored each other's settings would leave cuDNN turned off
+
+
+@contextmanager
+def _without_cudnn(device: torch.device) -> Iterator[None]:
+    """Turn cuDNN off, for the whole process: its recurrent networks have gradients in training alone."""
+    if device.type == "cpu":
+        yield
+        return
+    with _CUDNN, torch.backends.cudnn.flags(enabled=False):
+        yield
+
+
 @contextmanager
 def _embeddings(network: nn.Module) -> Iterator[list[Tensor]]:
     """Collect what embeddings return inside the block, as tensors that have gradients."""
@@ -282,5 +283,5 @@ def _embeddings(network: nn.Module) -> Iterator[list[Tensor]]:
         return found[-1]
 
     embeddings = [one for one in network.modules() if isinstance(one, Embedding | ImageEmbedding)]
-    with hooked(one.register_forward_hook(keep) for one in embeddings):
+    with hooked(hook_calls(one, keep) for one in embeddings):
         yield found

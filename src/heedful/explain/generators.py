@@ -17,7 +17,7 @@ from heedful.decode.query import Query
 from heedful.decode.recording import record_beam
 from heedful.decode.scorer import Scorer
 from heedful.decode.settings import SearchSettings
-from heedful.explain.capture import by_equation, capture_weights, explain_by_gradients
+from heedful.explain.capture import capture_weights, explain_by_gradients
 from heedful.explain.explanation import (
     Array,
     AttentionWeights,
@@ -29,7 +29,7 @@ from heedful.explain.explanation import (
 from heedful.explain.recorded_states import GateValues, LayerStates
 from heedful.explain.texts import explain_tokens
 from heedful.models.networks import EncoderDecoder, LanguageModel
-from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.nn.evaluation_mode import by_equation, evaluation_mode
 from heedful.nn.recurrent.attention import RecurrentAttention
 
 
@@ -146,7 +146,7 @@ def _decode(network: EncoderDecoder, memory: Packed, inputs_T: Tensor) -> Tensor
 def _align(network: EncoderDecoder, memory: Packed, inputs_T: Tensor) -> Array:
     """Return the weights by which a search aligns: of each output token over the source."""
     rows = []
-    with evaluation_mode(network), by_equation(network):
+    with evaluation_mode(network), by_equation():
         state = network.decoder.start(memory, aligned=True)
         for token in inputs_T:
             _, state = network.decoder.step(token.unsqueeze(0), state)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
+from threading import get_ident
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +37,16 @@ def hooked(hooks: Iterable[RemovableHandle]) -> Iterator[None]:
         for hook in hooks:
             stack.callback(hook.remove)
         yield
+
+
+def hook_calls(module: nn.Module, look: Callable[[Any, Any, Any], Any]) -> RemovableHandle:
+    """Call a function after each call of a module in this thread, with the module, its inputs and its output."""
+    thread = get_ident()
+
+    def look_here(called: nn.Module, inputs: Any, output: Any) -> Any:
+        return look(called, inputs, output) if get_ident() == thread else None
+
+    return module.register_forward_hook(look_here)
 
 
 def _sequence(likely: Sequence[str], lengths: Mapping[str, int], count: int) -> str | None:
@@ -78,28 +89,20 @@ class CellStep:
 def record_steps(
     stack: RecurrentStack, keep: Callable[[int, int, CellStep], None], begin: Callable[[], None] = lambda: None
 ) -> Iterator[None]:
-    """Let a stack tell its steps inside the block.
+    """Let a stack tell the steps that this thread takes inside the block.
 
     `keep` is called after each step that a cell takes, with its layer and direction, and `begin` before the first step
     of a sequence. Recordings may be nested.
     """
-    make, own = stack.cells, vars(stack).get("cells")
 
-    def cells(rows: int, like: Tensor) -> StackedCells:
-        made = make(rows, like)
+    def show(made: StackedCells) -> None:
         begin()
         for layer, directions in enumerate(made.layers):
             for direction, cell in enumerate(directions):
                 object.__setattr__(cell, "advance", _telling(cell, partial(keep, layer, direction)))
-        return made
 
-    stack.cells = cells  # type: ignore[method-assign]
-    try:
+    with stack.shown.having(show):
         yield
-    finally:
-        del stack.cells
-        if own is not None:  # someone else records the steps too
-            stack.cells = own  # type: ignore[method-assign]
 
 
 def _telling(cell: Cell, keep: Callable[[CellStep], None]) -> Callable[[Tensor, Tensor, CellState, Tensor], CellState]:
@@ -157,7 +160,6 @@ class GateRecord:
     def recording(self, name: str, stack: RecurrentStack, turned: bool) -> Iterator[None]:
         """Let a stack record inside the block; `turned` if it reads texts from their ends."""
         self._stacks[name] = (stack, turned)
-        watch = stack.watch
 
         def keep(layer: int, direction: int, step: CellStep) -> None:
             states = zip(("hidden", "cell"), step.after, strict=False)  # only an LSTM has both
@@ -171,12 +173,8 @@ class GateRecord:
                 in_time = _join(steps[::-1] if key[2] else steps)
                 self._whole[key] = {gate: value[time.places] for gate, value in in_time.items()}
 
-        stack.watch = lambda layer, direction: None  # so that steps are taken one by one
-        try:
-            with hooked([stack.register_forward_hook(gather)]), record_steps(stack, keep):
-                yield
-        finally:
-            stack.watch = watch
+        with stack.stepping.having(True), hooked([hook_calls(stack, gather)]), record_steps(stack, keep):
+            yield
 
 
 def text_stacks(network: nn.Module) -> Iterator[tuple[str, RecurrentStack]]:
@@ -265,8 +263,8 @@ class StateRecord:
 
         for number, block in enumerate(stack.blocks):
             assert isinstance(block, EncoderBlock | DecoderBlock)
-            yield block.drop.register_forward_hook(partial(keep, number))
-        yield stack.final.register_forward_hook(end)
+            yield hook_calls(block.drop, partial(keep, number))
+        yield hook_calls(stack.final, end)
 
 
 @contextmanager

@@ -140,7 +140,7 @@ def read_bundle(
         )
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{folder} holds weights that are not finite: its training diverged. Train again, more gently.")
-    return Bundle(recipe, vocabularies, model)
+    return Bundle(recipe, vocabularies, model.eval())
 
 
 def build_network_of(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> nn.Module:

@@ -41,14 +41,12 @@ class KnownWords:
         words = [self._words(text) for text in texts]
         if self._used > self._room:
             self._known, self._used = {}, 0
-        known = self._known
-        self._learn(list(set(chain.from_iterable(words)).difference(known)))
-        return [b"".join([known[word] for word in text]) for text in words]
-
-    def _learn(self, words: list[str]) -> None:
-        for word, ids in zip(words, self._tokenizer.encode_batch(words), strict=True):
-            self._known[word] = np.array(ids, ID).tobytes()
+        known = self._known  # another thread may begin a new table at any time
+        new = list(set(chain.from_iterable(words)).difference(known))
+        for word, ids in zip(new, self._tokenizer.encode_batch(new), strict=True):
+            known[word] = np.array(ids, ID).tobytes()
             self._used += len(word)
+        return [b"".join([known[word] for word in text]) for text in words]
 
 
 def _cuts_at_spaces(tokenizer: Tokenizer) -> bool:

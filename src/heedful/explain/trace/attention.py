@@ -16,14 +16,14 @@ from torch import Tensor, nn
 
 from heedful.base.errors import UserError
 from heedful.base.packed import Layout
-from heedful.explain.capture import between_tokens, by_equation, find_head
+from heedful.explain.capture import between_tokens, find_head
 from heedful.explain.explanation import Array, AttentionKind, Explanation
-from heedful.explain.recorded_states import hooked
+from heedful.explain.recorded_states import hook_calls, hooked
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.attention.any_alignment import AlignedCrossAttention, AlignedSelfAttention
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
 from heedful.nn.attention.relative_positions import PositionScheme
-from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.nn.evaluation_mode import by_equation, evaluation_mode
 from heedful.nn.padding import pad, unpad
 from heedful.nn.recurrent.attention import RecurrentAttention
 
@@ -82,9 +82,9 @@ def trace_attention(
         return _trace_recurrent(stepped, explain, layer, head)
     module = find_head(network, (kind, layer, head))
     calls: list[Any] = []
-    with hooked([module.register_forward_hook(lambda module, inputs, output: calls.append(inputs))]):
+    with hooked([hook_calls(module, lambda module, inputs, output: calls.append(inputs))]):
         found = explain()
-    with torch.no_grad(), evaluation_mode(network), by_equation(network):
+    with torch.no_grad(), evaluation_mode(network), by_equation():
         steps, vectors, output = _of_head(module, calls[-1], head)
     named = found.attention(kind)
     queries, keys = (found.sequences[name].pieces for name in (named.queries, named.keys))
@@ -157,7 +157,7 @@ def _trace_recurrent(
     (module,) = modules
     _refuse_spans(module.alignment)
     calls: list[tuple[Any, Any]] = []
-    with hooked([module.register_forward_hook(lambda module, inputs, output: calls.append((inputs, output)))]):
+    with hooked([hook_calls(module, lambda module, inputs, output: calls.append((inputs, output)))]):
         found = explain()
     named = found.attention("cross")
     pieces = found.sequences[named.queries].pieces, found.sequences[named.keys].pieces

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from heedful.base.errors import UserError, counted
 from heedful.explain.explanation import Array, Explanation
-from heedful.explain.recorded_states import CellStep, hooked, record_steps, text_stacks
+from heedful.explain.recorded_states import CellStep, hook_calls, hooked, record_steps, text_stacks
 from heedful.nn.recurrent.cells import Cell, CellState
 from heedful.nn.recurrent.stack import RecurrentStack
 
@@ -57,7 +57,7 @@ def trace_cell(
     if not stacks:
         raise UserError("This model has no recurrent cell: trace one of its heads instead, such as --kind encoder.")
     calls: list[tuple[RecurrentStack, Any]] = []
-    hooks = (one.register_forward_hook(lambda module, inputs, output: calls.append((module, inputs))) for one in stacks)
+    hooks = (hook_calls(one, lambda module, inputs, output: calls.append((module, inputs))) for one in stacks)
     recorded: list[Gates] = []  # what a decoder's cell, whose steps are taken one by one, did last
 
     def keep(number: int, backward: int, step: CellStep) -> None:

@@ -12,6 +12,8 @@ Shape letter of this file: U  width of a head's values, by default D
 
 import math
 from collections.abc import Mapping
+from contextlib import nullcontext
+from threading import Lock
 from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 import torch
@@ -25,6 +27,7 @@ from heedful.nn.kernels import kernels_enabled, use_kernels
 from heedful.nn.padding import pad, unpad
 
 _SHORT: Final = 256  # longest sentence for which the `short` kernel is faster than flash attention
+_ORDER: Final = Lock()
 _NARROW: Final = 128  # widest head for which its blocks fit in the shared memory of every GPU
 
 
@@ -91,7 +94,9 @@ def even(heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = Non
     order = [
         SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH
     ]  # fmt: skip
-    with sdpa_kernel(order, set_priority=True):
+    # The order is one of the whole process: threads that restored each other's would leave it changed.
+    alone = nullcontext() if torch.compiler.is_compiling() else _ORDER
+    with alone, sdpa_kernel(order, set_priority=True):
         return padded(heads, causal, dropout, bias_BHLL)
 
 

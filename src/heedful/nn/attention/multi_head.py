@@ -21,6 +21,7 @@ from heedful.nn.attention.heads import Heads, narrow
 from heedful.nn.attention.relative_positions import PositionScheme
 from heedful.nn.attention.restricted import Restricted
 from heedful.nn.decoding.step_attention import attend_memory, attend_past
+from heedful.nn.evaluation_mode import computes_by_equation
 from heedful.nn.layers.linear import Linear
 from heedful.nn.padding import pad
 
@@ -47,7 +48,22 @@ def biases_of(options: Projections) -> tuple[bool, bool]:
     return bias if projected is None else projected, bias
 
 
-class SelfAttention(nn.Module):
+class WithBackend(nn.Module):
+    """A module that attends with a backend: the explicit one where its thread computes by equations."""
+
+    _backend: Backend
+
+    @property
+    def backend(self) -> Backend:
+        """The backend of this thread's calls."""
+        return explicit if computes_by_equation() else self._backend
+
+    @backend.setter
+    def backend(self, backend: Backend) -> None:
+        self._backend = backend
+
+
+class SelfAttention(WithBackend):
     """Q = K = V = x; one matrix projects all three. `causal`: a token sees itself and the tokens before it.
 
     `positions` is the position scheme, for models whose embeddings do not contain positions.
@@ -161,7 +177,7 @@ class SelfAttention(nn.Module):
         return self.positions.attend_past(heads)
 
 
-class CrossAttention(nn.Module):
+class CrossAttention(WithBackend):
     """Q = x; K = V = the memory of another sequence; one matrix projects both keys and values."""
 
     def __init__(

@@ -10,6 +10,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout
+from heedful.nn.evaluation_mode import WithPrecision
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.meta_embedding import MetaEmbedding
 from heedful.nn.layers.positions import Learned, WordPositions
@@ -48,7 +49,7 @@ class WordTypeDropout(WordDropout):
         return F.embedding(tokens_N, self(like.new_ones(self.vocabulary, 1)))
 
 
-class Embedding(nn.Module):
+class Embedding(WithPrecision):
     """x = D(N(c * D_w(W[token]) + [P(position), P(word)] + S[segment] + a))
 
     c = sqrt(E), no segments, N = identity      Vaswani et al. 2017, 3.4 and 3.5

@@ -30,10 +30,12 @@ class Sinusoidal(nn.Module):
 
     def forward(self, positions_N: Int[Tensor, "N"], bound: int) -> Float[Tensor, "N E"]:
         """Look up positions, all below `bound`."""
-        if bound > self.table.shape[0]:
+        table = self.table  # another thread may replace it at any time
+        if bound > table.shape[0]:
+            table = self._rows(2 * bound).to(table)
             self._outgrown.append(self.table)
-            self.table = self._rows(2 * bound).to(self.table)
-        return self.table[positions_N]
+            self.table = table
+        return table[positions_N]
 
     def _rows(self, count: int) -> Float[Tensor, "P E"]:
         rates = torch.exp(torch.arange(0, self.width, 2, dtype=torch.float64) * (-math.log(self.base) / self.width))

@@ -14,6 +14,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout
+from heedful.nn.evaluation_mode import PerThread
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.recurrent.cells import (
     Cell,
@@ -203,6 +204,8 @@ class RecurrentStack(nn.Module):
         self.shares = dropout if isinstance(dropout, StackShares) else StackShares.all(dropout)
         self.drop, self.drop_weights = Dropout(self.shares.between), Dropout(self.shares.weights)
         self.watch: Callable[[int, int], Watch | None] | None = None  # see `gradient_norms.GradientNorms`
+        self.shown = PerThread[Callable[[StackedCells], None]]()  # called with the cells of each sequence of steps
+        self.stepping = PerThread[bool]()  # threads for which steps are taken one by one
 
     def forward(
         self, x_NI: Float[Tensor, "N I"], layout: Layout, initial: RecurrentState | None = None
@@ -233,7 +236,10 @@ class RecurrentStack(nn.Module):
         """
         make, dtype = KINDS[self.kind].cell.of, _inner_type(like)
         layers = tuple(tuple(make(*some) for some in self._weights(layer, dtype)) for layer in self.layers)
-        return StackedCells(layers, self._drops(rows, like.new_empty(0, dtype=dtype)))
+        made = StackedCells(layers, self._drops(rows, like.new_empty(0, dtype=dtype)))
+        for show in self.shown.here():
+            show(made)
+        return made
 
     def _weights(self, layer: nn.Module, dtype: torch.dtype) -> list[tuple[Tensor, ...]]:
         """Return the weights of each direction of a layer, some of the recurrent ones dropped.
@@ -274,8 +280,8 @@ class RecurrentStack(nn.Module):
         are 1.3 to 3 times as fast at 30 and 120 steps. For equal lengths, or without gradients, they are not faster.
         """
         slow = time.places.device.type == "cpu" and torch.is_grad_enabled() and not time.even
-        alone = KINDS[self.kind].library is None
-        return alone or (self._draws_masks and self.shares.states > 0) or self.watch is not None or slow
+        alone, watched = KINDS[self.kind].library is None, self.watch is not None or bool(self.stepping.here())
+        return alone or (self._draws_masks and self.shares.states > 0) or watched or slow
 
     def _by_library(
         self, x_NI: Float[Tensor, "N I"], time: TimeMajor, initial: RecurrentState

@@ -119,7 +119,7 @@ class LoadedModel(Generic[NetworkType]):
     def silenced(self, *heads: Head) -> Iterator[Self]:
         """Use the model as if some heads contributed nothing: (kind, layer, head), as in `Explanation`, from 0.
 
-        All methods inside the block see it, in an ensemble those of the first model:
+        All methods that this thread calls inside the block see it, in an ensemble those of the first model:
         `with model.silenced(("cross", 0, 1)): model.translate("a dog runs")`.
         """
         if self.device.type != "cpu":

@@ -139,10 +139,11 @@ class WordPieces:
         before = " " if self.tokenizer.spells_spaces else ""
         written = [[*words[:1], *(f"{before}{word}" for word in words[1:])] for words in sentences]
         if len(self._known) > _ROOM:
-            self._known.clear()
-        new = list(set(chain.from_iterable(written)).difference(self._known))
-        self._known.update(zip(new, map(tuple, self.tokenizer.encode_batch(new)), strict=True))
-        found = [[self._known[word] for word in words] for words in written]
+            self._known = {}
+        known = self._known  # another thread may begin a new table at any time
+        new = list(set(chain.from_iterable(written)).difference(known))
+        known.update(zip(new, map(tuple, self.tokenizer.encode_batch(new)), strict=True))
+        found = [[known[word] for word in words] for words in written]
         self.empty += sum(not word for words in found for word in words)
         return [[word or (UNKNOWN,) for word in words] for words in found]
 

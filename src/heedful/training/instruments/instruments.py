@@ -21,7 +21,6 @@ from heedful.config.train.table import Instruments as Table
 from heedful.data.epochs.bpe_dropout import RedrawnFeed
 from heedful.data.epochs.loader import RowFeed, TrainingFeed
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.nn.recurrent.attention import AttendedMemory, RecurrentAttention
 from heedful.nn.recurrent.gradient_norms import gradients_by_distance
 from heedful.nn.recurrent.stack import RecurrentStack
@@ -64,6 +63,17 @@ def probe_batch(feed: TrainingFeed[Any]) -> Any:
     return rows.batch(planned[:PROBE_ROWS] if isinstance(rows, RowFeed) else planned)
 
 
+@contextmanager
+def _without_dropout(model: nn.Module) -> Iterator[None]:
+    """Measure in evaluation mode inside the block, and continue as before: only training goes back to its mode."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
 def attention_entropies(
     model: nn.Module, objective: Objective[Any], batch: Any, device: torch.device
 ) -> list[HeadEntropies]:
@@ -73,15 +83,12 @@ def attention_entropies(
     The network runs without dropout, and leaves no trace: neither random generators nor objectives change.
     """
     sums: dict[tuple[str, str], _Sums] = {}
-    training = model.training
     carried = dict(objective.state_dict()) if isinstance(objective, StatefulObjective) else {}
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []), torch.no_grad():
         try:
-            model.eval()
-            with _watching(model, sums):
+            with _without_dropout(model), _watching(model, sums):
                 objective(model, batch)
         finally:
-            model.train(training)
             if carried and isinstance(objective, StatefulObjective):
                 objective.load_state_dict(carried)
     return [
@@ -207,7 +214,7 @@ def gradient_distances(model: nn.Module) -> list[DistanceNorms]:
             continue
         weight, width = next(stack.parameters()), cast(nn.RNNBase, stack.layers[0]).input_size
         cuda = [weight.device] if weight.device.type == "cuda" else []
-        with torch.random.fork_rng(devices=cuda), torch.enable_grad(), evaluation_mode(stack):
+        with torch.random.fork_rng(devices=cuda), torch.enable_grad(), _without_dropout(stack):
             torch.manual_seed(_SEED)
             norms = gradients_by_distance(stack, torch.randn(_ROWS, _STEPS, width).to(weight))
         found.append(DistanceNorms(layer_of(name), norms[list(DISTANCES)] / norms[0]))

@@ -5,11 +5,12 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from heedful.base.packed import Images
+from heedful.nn.evaluation_mode import WithPrecision
 from heedful.nn.layers.dropout import Dropout
 from heedful.nn.layers.images.stems import Stem
 
 
-class ImageEmbedding(nn.Module):
+class ImageEmbedding(WithPrecision):
     """x = D([c; S(image) + P]): a class token c, then the patches of the image      Dosovitskiy et al. 2021, 3.1
 
     S is a stem, and P are positions on a grid. Without `class_token` there are patches only; without `positions`
