@@ -94,7 +94,7 @@ ASKED: Mapping[str, Calls] = {
     "language-recurrent": GENERATING,
     "bert": {
         "fill": lambda model: [one.text for one in model.fill(["The dog [MASK] the tree.", "A [MASK] likes it."])],
-        "evaluate": evaluated("The dog sees a house today. A bird hears the tree. It is small."),
+        "evaluate": evaluated(*["The dog sees a house today. A bird hears the tree. It is small."] * 2),
         "embed": lambda model: vectors(model.embed(TEXTS)),
         "explain": explained("The dog [MASK] the tree.", gradients=True),
     },
@@ -276,3 +276,38 @@ def test_words_that_another_thread_forgets_are_still_known_to_the_call_that_lear
 
     monkeypatch.setattr(type(tokenizer), "encode_batch", lambda _, texts: meanwhile(texts))
     assert (known.encode(texts), pieces.encode([text.split() for text in texts])) == expected
+
+
+# --- training next to inference ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", one_in(9, sorted({*ASKED, *OTHERS})))
+def test_loading_a_model_draws_nothing_from_the_global_generator(name: str) -> None:
+    before = torch.get_rng_state()
+    heedful.load(BUNDLES / name, device="cpu")
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_training_and_the_use_of_another_model_do_not_disturb_each_other(tmp_path: Path) -> None:
+    recipe = {
+        "data": {"batch_tokens": 64},
+        "tokenizer": {"kind": "word"},
+        "model": {"family": "transformer", "width": 16, "heads": 2, "layers": 1, "inner": 16, "dropout": 0.3},
+        "train": {"steps": 12, "precision": "float32", "device": "cpu", "threads": 1, "report": False},
+    }
+    texts = [f"{a} {b} {c}" for a in ("the", "a") for b in ("dog", "cat", "bird") for c in ("sees", "hears")]
+    pairs = [(text, " ".join(reversed(text.split()))) for text in texts]
+
+    def train(folder: str) -> bytes:
+        run = heedful.train(recipe, tmp_path / folder, train=pairs, valid=[], quiet=True)
+        return (run.folder / "model.safetensors").read_bytes()
+
+    model = dropping("transformer")
+    alone, answered = train("alone"), repr(model.translate(SOURCES))
+    with ThreadPoolExecutor(1) as pool:
+        trained = pool.submit(train, "next to it")
+        found = {repr(model.translate(SOURCES))}
+        while not trained.done():
+            found |= {repr(dropping("transformer").translate(SOURCES)), repr(model.translate(SOURCES))}
+    assert found == {answered}
+    assert trained.result() == alone

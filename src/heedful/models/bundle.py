@@ -34,6 +34,7 @@ from heedful.models.from_recipe.network import build_network
 from heedful.models.networks import EncoderDecoder
 from heedful.models.own_parts import build_own_or_usual, handed_over
 from heedful.models.weights import config_of, refuse_larger_model, state_config, weights_from_bytes, weights_to_bytes
+from heedful.nn.initialization import OwnDraws
 from heedful.version import __version__
 
 WEIGHTS: Final = "model.safetensors"
@@ -147,7 +148,8 @@ def build_network_of(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -
     """Build the network of a bundle with new weights: as its recipe says, or by the function that is handed over."""
     own = own_network_of(folder)
     if own is None:
-        return build_network(recipe.model, vocabularies)
+        with OwnDraws():
+            return build_network(recipe.model, vocabularies)
     if handed_over().network is None:
         raise UserError(
             f"{folder} has a network of the program that trained it (`{own}`): only `heedful.load(..., network=...)` "

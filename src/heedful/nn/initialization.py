@@ -2,10 +2,11 @@
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from heedful.nn.alignments.base import Alignment
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
@@ -14,6 +15,7 @@ from heedful.nn.layers.positions import Learned
 from heedful.nn.recurrent.stack import RecurrentStack, init_recurrent
 
 _ATTENTION_GAIN: Final = 2**-0.5
+_DRAWS: Final = (Tensor.normal_, Tensor.uniform_, torch.randn, torch.rand)
 Fill = Callable[[Tensor, float], object]  # fills a matrix with initial values, times a gain
 
 
@@ -100,3 +102,23 @@ def _matrices(model: nn.Module) -> Iterator[nn.Parameter]:
     alignments = [module for module in model.modules() if isinstance(module, Alignment)]
     own = {parameter for module in alignments for parameter in module.parameters()}
     return (parameter for parameter in model.parameters() if parameter.ndim > 1 and parameter not in own)
+
+
+class OwnDraws(TorchFunctionMode):
+    """Inside the block, this thread's weights on the CPU are drawn from a generator of their own.
+
+    The weights of a network that is read from files are replaced anyway. Drawn from torch's global generator, they
+    would change what another thread trains, and what the caller's program draws next.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._generator = torch.Generator("cpu").manual_seed(0)
+
+    def __torch_function__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = dict(kwargs or {})
+        if func in _DRAWS and given.get("generator") is None:
+            given["generator"] = self._generator
+        return func(*args, **given)
