@@ -15,7 +15,12 @@ from heedful.nn.layers.positions import Learned
 from heedful.nn.recurrent.stack import RecurrentStack, init_recurrent
 
 _ATTENTION_GAIN: Final = 2**-0.5
-_DRAWS: Final = (Tensor.normal_, Tensor.uniform_, torch.randn, torch.rand)
+# What weights are drawn by. Functions of `nn.init` that call others of these are handed the generator themselves.
+_DRAWS: Final = (
+    *(Tensor.normal_, Tensor.uniform_, torch.randn, torch.rand),
+    *(nn.init.uniform_, nn.init.normal_, nn.init.trunc_normal_, nn.init.kaiming_uniform_, nn.init.kaiming_normal_),
+    *(nn.init.xavier_uniform_, nn.init.xavier_normal_, nn.init.orthogonal_),
+)
 Fill = Callable[[Tensor, float], object]  # fills a matrix with initial values, times a gain
 
 
