@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.shared.cells import Cell, measure_and_record, run_program
+from filelock import FileLock
 
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.reading.load import load_recipe
@@ -35,13 +36,18 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def translator(recipe: str, seed: int, options: argparse.Namespace, *settings: str) -> Translator:
-    """Train a recipe with a seed where that is not done yet, in a folder that programs share."""
+    """Train a recipe with a seed where that is not done yet, in a folder that programs share.
+
+    Processes that need the same model at the same time wait for the one that trains it.
+    """
     name = "-".join([recipe, *(setting.partition("=")[0].rpartition(".")[2] for setting in settings)])
     run: Path = options.models / f"{name}-{seed}{'-tiny' if options.tiny else ''}"
     tiny = [*TINY, *(TINY_TRANSFORMER if recipe == TRANSFORMER else ())] if options.tiny else []
     changed = [*settings, *tiny, *options.set, f"train.seed={seed}"]
     folder = [] if any(setting.startswith("data.folder=") for setting in settings) else [f"data.folder={options.data}"]
-    train(load_recipe(recipe, [*changed, *folder]), run, resume=True)
+    run.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(run.with_name(f"{run.name}.lock")):
+        train(load_recipe(recipe, [*changed, *folder]), run, resume=True)
     return Translator.load(run)
 
 
