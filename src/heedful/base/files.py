@@ -1,5 +1,6 @@
 """Reads and writes files: whole or not at all, even if the process is killed or the disk is full."""
 
+import ctypes
 import errno
 import hashlib
 import io
@@ -8,6 +9,7 @@ import os
 import re
 import shutil
 import stat
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -39,6 +41,8 @@ WRITING_FAULTS: Mapping[int, str] = {
     errno.ENOENT: "cannot be written: there is no such folder, choose another",
 }
 _DEVICE_FOLDERS: Final = (("/", "dev"), ("/", "proc"))
+_EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux's renameat2, RENAME_SWAP of macOS's renamex_np
+_CURRENT_FOLDER: Final = -100  # AT_FDCWD of Linux
 _READER_GONE: Final = (errno.EPIPE, errno.EIO)  # the other end of a pipe was closed; a terminal hung up
 _DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
@@ -261,22 +265,6 @@ def damaged(path: Path, way_out: str) -> Iterator[None]:
         raise UserError(f"{path} is damaged ({reason}): {way_out}.") from error
 
 
-def read_json_lines(path: Path) -> list[dict[str, Any]]:
-    """Read the objects of a log, one per line, as `append_line` writes them; a line that a crash truncated is left out.
-
-    A log that does not exist has no lines.
-    """
-    found = []
-    for line in read_bytes(path).splitlines() if path.exists() else ():
-        try:
-            entry = json.loads(line, parse_constant=lambda name: None)  # NaN and Infinity are not JSON
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(entry, dict):
-            found.append(entry)
-    return found
-
-
 def sha256_of_file(path: Path) -> str:
     """Hash a file of any size."""
     with machine_faults(path), user_faults(path):
@@ -334,17 +322,40 @@ def _temporary_path(path: Path) -> Path:
 
 
 def _exchange(path: Path, staged: Path) -> None:
-    """Rename a finished folder over an old one, which is restored if this fails and removed if it succeeds."""
-    old = path.rename(_temporary_path(path)) if path.exists() else None
-    try:
-        staged.rename(path)
-    except BaseException:
-        if old:
-            old.rename(path)
-        raise
+    """Put a finished folder in the place of an old one, which is removed.
+
+    Where the system can swap two names, there is a folder under this name at every moment. Elsewhere a reader may find
+    none for an instant, and the old folder is restored if the second rename fails.
+    """
+    old: Path | None = None
+    if path.exists() and _swap(staged, path):
+        old = staged
+    else:
+        old = path.rename(_temporary_path(path)) if path.exists() else None
+        try:
+            staged.rename(path)
+        except BaseException:
+            if old:
+                old.rename(path)
+            raise
     _sync(path.parent)
     if old:
         shutil.rmtree(old, ignore_errors=True)  # the new one is in place: leftovers are not a failure
+
+
+def _swap(first: Path, second: Path) -> bool:
+    """Exchange two names at once; return False where the system or the file system cannot do that."""
+    names = os.fsencode(first), os.fsencode(second)
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            failed = library.renamex_np(*names, ctypes.c_uint(_EXCHANGE))
+        else:
+            here = ctypes.c_int(_CURRENT_FOLDER)
+            failed = library.renameat2(here, names[0], here, names[1], ctypes.c_uint(_EXCHANGE))
+    except (AttributeError, OSError, TypeError):  # a system without this function
+        return False
+    return not failed  # whatever the reason, renaming twice fails with the same one
 
 
 def _sync(path: Path) -> None:

@@ -51,6 +51,12 @@ ModelArgument = Annotated[
 RecipeArgument = Annotated[
     str, typer.Argument(metavar="RECIPE", help="Recipe file, or the name of a recipe that ships with Heedful.")
 ]
+RecipeOrModelArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="RECIPE|MODEL", help="Recipe file, the name of a recipe that ships with Heedful, or a model's folder."
+    ),
+]
 InputsArgument = Annotated[
     list[str] | None,
     typer.Argument(

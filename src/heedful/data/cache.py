@@ -3,7 +3,8 @@
 Entries can be listed, and removed unless a process is using them.
 
 An entry is a folder of files, and of their hashes, which are checked whenever it is loaded: a changed byte would train
-another model without a word. Hashing is fast beside everything that is done with the data.
+another model without a word. Hashing is fast beside everything that is done with the data. Whose entries are used:
+`cache_trust.py`.
 """
 
 import hashlib
@@ -36,6 +37,7 @@ from heedful.base.files import (
     sha256_of_file,
     user_faults,
 )
+from heedful.data.cache_trust import create_private, root_for_this_user, stranger_of
 
 HASHES: Final = "sha256.json"  # of the other files of an entry, by name
 
@@ -44,11 +46,22 @@ Say = Callable[[str], None]
 
 
 def cache_folder() -> Path:
-    """Return `$HEEDFUL_CACHE`, or `heedful` in `$XDG_CACHE_HOME` or `~/.cache`."""
-    chosen = os.environ.get("HEEDFUL_CACHE")
-    if chosen:
+    """Return `$HEEDFUL_CACHE`, or `heedful` in `$XDG_CACHE_HOME` or `~/.cache`.
+
+    If that is a folder of another user which several can write to, it is this user's own folder in it.
+    """
+    return root_for_this_user(_named_or_usual())
+
+
+def _named_or_usual() -> Path:
+    if chosen := os.environ.get("HEEDFUL_CACHE"):
         return expand_user(chosen)
     return expand_user(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "heedful"
+
+
+def create_folder(folder: Path) -> None:
+    """Create a folder of the cache, private unless the cache is not."""
+    create_private(folder, cache_folder())
 
 
 def key_of(value: object) -> str:
@@ -65,7 +78,7 @@ def cached(folder: Path, load: Callable[[Path], Entry | None], build: Callable[[
         if (entry := _found(folder, load)) is not None:  # another process has built it in the meantime
             return entry
         if (folder / HASHES).exists():
-            progress(f"{folder} is damaged: preparing it again")
+            progress(f"{folder} {_fault(folder) or 'is damaged'}: preparing it again")
         for leftover in folder.parent.glob(f".{folder.name}.*"):  # of builders that were killed: the lock is ours
             shutil.rmtree(leftover, ignore_errors=True)
         with new_folder(folder) as staged:
@@ -79,16 +92,34 @@ def cached(folder: Path, load: Callable[[Path], Entry | None], build: Callable[[
 
 
 def _found(folder: Path, load: Callable[[Path], Entry | None]) -> Entry | None:
-    """Load an entry whose files have the hashes that are stated in it; an earlier version stated none."""
+    """Load an entry of a user to trust whose files have the hashes that are stated in it, all of them."""
+    with machine_faults(folder):
+        if not folder.is_dir() or _fault(folder):
+            return None
     entry = load(folder)
+    if entry is not None:
+        _mark_used(folder, entry)
+    return entry
+
+
+def _fault(folder: Path) -> str | None:
+    """Return why an entry is not to be used; None if it is sound. An earlier version stated no hashes."""
     try:
-        stated = read_json(folder / HASHES) if entry is not None else None
-        if isinstance(stated, dict) and all(sha256_of_file(folder / name) == stated[name] for name in stated):
-            _mark_used(folder, entry)
-            return entry
-    except UserError:  # missing or damaged
-        pass
-    return None
+        stranger = stranger_of(folder, cache_folder(), named=bool(os.environ.get("HEEDFUL_CACHE")))
+        if stranger is not None:
+            return f"belongs to another user ({stranger})"
+        stated = read_json(folder / HASHES)
+        files = [file for file in folder.iterdir() if file.name != HASHES and not file.name.startswith(".")]
+        sound = (
+            isinstance(stated, dict)
+            and bool(files)
+            and stated.keys() == {file.name for file in files}
+            and not any(file.is_symlink() for file in files)  # what it points to can change at any time
+            and all(sha256_of_file(file) == stated[file.name] for file in files)
+        )
+    except (UserError, FileNotFoundError):  # missing, or another process replaces it
+        sound = False
+    return None if sound else "is damaged"
 
 
 def in_use(folder: Path) -> bool:
@@ -126,7 +157,7 @@ def _mark_used(folder: Path, entry: object) -> None:
 @contextmanager
 def _lock(folder: Path, progress: Say) -> Iterator[None]:
     with _elsewhere(), machine_faults(folder), user_faults(folder.parent, WRITING_FAULTS):
-        folder.parent.mkdir(parents=True, exist_ok=True)
+        create_folder(folder.parent)
         lock = FileLock(folder.with_name(f"{folder.name}.lock"))
         try:
             lock.acquire(timeout=0)

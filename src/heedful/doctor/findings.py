@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 Severity = Literal["problem", "warning", "note"]
-Part = Literal["train", "valid", "test", "tokens", "run"]
+Part = Literal["train", "valid", "test", "tokens", "run", "model"]
 SEVERITIES: Final[tuple[Severity, ...]] = ("problem", "warning", "note")  # most severe first
 
 ANY: Final = 0.0  # one case is enough

@@ -9,6 +9,7 @@ from typing import Final
 from heedful.base.errors import HeedfulError
 from heedful.config.corpora.containers import Builtin
 from heedful.config.reading.bundle_config import CONFIG, read_config
+from heedful.config.reading.places import put_places_back
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.files import files_of
 from heedful.doctor.corpora.corpus_lint import LintedCorpus
@@ -76,5 +77,6 @@ def _models(recipe: Recipe, families: Sequence[str], near: Path | None) -> Itera
             for config in sorted(islice(place.glob(f"*/{CONFIG}"), _LOOKED_AT)):
                 with suppress(HeedfulError, OSError, ValueError, LookupError, TypeError):
                     said = read_config(config.parent)["recipe"]
+                    put_places_back(config.parent, said)
                     if said["model"]["family"] in families and said["data"]["train"] != own:
                         yield config.parent, said["model"]["family"]

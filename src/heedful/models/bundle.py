@@ -6,6 +6,8 @@ tokenizer.json       (tokenizer.source.json and tokenizer.target.json where voca
 model.safetensors    the weights
 README.md            the model card
 
+Absolute paths of the recipe are no part of it: `config/reading/places.py`.
+
 The config states the sha256 of each tokenizer, and the weights that of what they are worth nothing without: the
 tokenizers, the labels and the recipe's [model]. Reading checks both.
 """
@@ -27,6 +29,7 @@ from heedful.config.reading.bundle_config import CONFIG as CONFIG
 from heedful.config.reading.bundle_config import FORMAT, other_task, read_config
 from heedful.config.reading.bundle_config import read_recipe as read_recipe
 from heedful.config.reading.load import recipe_to_json
+from heedful.config.reading.places import take_places, write_places
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
@@ -58,6 +61,8 @@ def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) 
     rules, own = recipe.rules, handed_over()
     for name, tokenizer in vocabularies.files().items():
         write_bytes(folder / name, tokenizer.to_json())
+    content = recipe_to_json(recipe)
+    write_places(folder, take_places(recipe, content))  # before the config, which is not to be read without them
     config = {
         "format": FORMAT,
         "heedful": __version__,
@@ -67,7 +72,7 @@ def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) 
         **({"network": own.network_name} if own.network else {}),
         **({"metrics": {name: rules.metrics[name] for name in rules.own_metrics}} if rules.own_metrics else {}),
         **({"defaults": recipe.followed.to_json()} if recipe.followed else {}),
-        "recipe": recipe_to_json(recipe),
+        "recipe": content,
     }
     formerly = [identity for identity in _identities(folder) if identity != _identity(config)]
     write_json(folder / CONFIG, config | ({"formerly": formerly} if formerly else {}))

@@ -77,7 +77,7 @@ def average(
     with new_folder(folder) as staged:
         write_description(staged, recipe, vocabularies)
         write_weights(staged, model)
-        made = f"the mean of the weights of {', '.join(map(str, parts))}"
+        made = f"the mean of the weights of {', '.join(part.absolute().name for part in parts)}"
         write_card(staged, recipe, model, made, {}, named=folder, task=task)
     return parts
 

@@ -20,7 +20,14 @@ from heedful.models.networks import Network, set_precision
 from heedful.runs.progress import RunProgress
 from heedful.tasks.shared.loaded_model import describe_size
 from heedful.tasks.shared.task import Task
-from heedful.training.checkpoints import Position, load_checkpoint, way_out_of_resuming
+from heedful.training.checkpoints import (
+    DamagedCheckpoint,
+    Position,
+    checkpoints_instead_of,
+    load_checkpoint,
+    step_of,
+    way_out_of_resuming,
+)
 from heedful.training.objectives import Objective
 from heedful.training.remedies import Teacher
 
@@ -61,10 +68,9 @@ class Job:
         return Position(facts=self._facts())
 
     def resume(self, checkpoint: Path, progress: RunProgress) -> Position:
-        """Restore weights, optimizer, position, precision and threads from a checkpoint."""
-        position = load_checkpoint(checkpoint, self.model, self.optimizer, self.objective)
+        """Restore weights, optimizer, position, precision and threads from a checkpoint, or the newest sound one."""
+        checkpoint, position = self._load(checkpoint, progress)
         facts = position.facts
-        _refuse_odd_facts(facts, checkpoint)
         if facts["data"] != self._facts()["data"]:
             raise UserError(
                 f"The training data is not the data that {checkpoint} was trained on: its order would be different. "
@@ -79,6 +85,27 @@ class Job:
             if was != now:
                 progress.say(f"{name} was {was} and is {now}: the run continues, but is no longer bit-identical")
         return position
+
+    def _load(self, checkpoint: Path, progress: RunProgress) -> tuple[Path, Position]:
+        """Load a checkpoint; if it is damaged, load the one before and say what that costs."""
+        damaged: list[DamagedCheckpoint] = []
+        for path in (checkpoint, *checkpoints_instead_of(checkpoint)):
+            try:
+                position = load_checkpoint(path, self.model, self.optimizer, self.objective)
+                _refuse_odd_facts(position.facts, path)
+            except DamagedCheckpoint as error:
+                damaged.append(error)
+                continue
+            if damaged:
+                more = "" if len(damaged) == 1 else f", and {counted(len(damaged) - 1, 'more checkpoint')} too"
+                updates = max(step_of(checkpoint) - position.step, 0)
+                costs = counted(updates, "update") if updates else "no update"
+                progress.say(f"{damaged[0].what}{more}: the run falls back on {path.name}, which costs {costs}")
+            return path, position
+        if len(damaged) > 1:
+            others = counted(len(damaged) - 1, "other checkpoint")
+            raise DamagedCheckpoint(f"{damaged[0].what}, and {others} too", "train again into another folder.")
+        raise damaged[0]
 
     def description(self) -> str:
         """Return a line about the model and its device."""
@@ -138,7 +165,7 @@ def _refuse_odd_facts(facts: Mapping[str, Any], checkpoint: Path) -> None:
     ):
         if not fits:
             here = json.dumps(facts[key])[:40] if key in facts else "missing"
-            raise UserError(
-                f"{checkpoint / 'position.json'}: `facts.{key}` is {here}, but must be {must}: the checkpoint is "
-                f"damaged, {way_out_of_resuming(checkpoint)}"
+            raise DamagedCheckpoint(
+                f"{checkpoint / 'position.json'}: `facts.{key}` is {here}, but must be {must}",
+                f"the checkpoint is damaged, {way_out_of_resuming(checkpoint)}",
             )

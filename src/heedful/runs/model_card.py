@@ -25,9 +25,10 @@ def write_card(
 ) -> None:
     """Write the card of the bundle in a folder; `made` says how its weights were made.
 
-    `named` is the folder's final name, if the bundle is still being written; `task` is one from outside Heedful.
+    `named` is the folder's final name, if the bundle is still being written; `task` is one from outside Heedful. Where
+    the folder is on this machine is not written down: a card is read elsewhere.
     """
-    named = named or folder
+    named = Path(Path(named or folder).absolute().name)
     lines = "".join(f"| {name} | {score:.4f} |\n" for name, score in scores.items())
     table = f"\n| validation | score |\n|---|---|\n{lines}" if scores else "\nIt was not validated.\n"
     parameters = sum(p.numel() for p in model.parameters())

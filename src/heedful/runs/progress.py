@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from importlib import import_module
 from pathlib import Path
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any, Final, Self
 
 from rich.console import Console
@@ -17,11 +17,11 @@ from rich.live import Live
 from rich.text import Text
 
 from heedful.base.cores import CONTENDED, CoreClock
-from heedful.base.errors import MachineError
-from heedful.base.files import append_line, read_bytes, read_json_lines, tolerate_closed_reader, write_bytes
-from heedful.pages.report.record import INSTRUMENTS as INSTRUMENTS
-from heedful.pages.report.record import METRICS as METRICS
-from heedful.pages.report.record import SAMPLES
+from heedful.base.errors import HeedfulError
+from heedful.base.files import append_line, tolerate_closed_reader, write_bytes
+from heedful.pages.report.log import INSTRUMENTS as INSTRUMENTS
+from heedful.pages.report.log import METRICS as METRICS
+from heedful.pages.report.log import SAMPLES, read_log, sound_lines
 from heedful.pages.report.tables import duration as duration
 from heedful.training.trainer import StepMetrics
 
@@ -35,7 +35,7 @@ class RunProgress:
     """Shows training metrics and validations on standard error, and appends them to the run's metrics file.
 
     A run continues when nobody reads standard error any more: its pipe was closed, or its terminal hung up. It
-    continues, too, when the disk is full that its metrics or messages go to.
+    continues, too, when the disk is full that its metrics or messages go to, or when its logs cannot be read.
     """
 
     def __init__(self, console: Console | None = None) -> None:
@@ -47,7 +47,8 @@ class RunProgress:
         self._metrics: Path | None = None
         self._instruments: Path | None = None
         self._board: Any = None
-        self._lost = False  # metrics could not be written
+        self._lost = False  # something could not be recorded
+        self._uncut: dict[Path, int] = {}  # logs that still have what was recorded after this step
         self._tokens = "tokens"
 
     def __enter__(self) -> Self:
@@ -73,11 +74,25 @@ class RunProgress:
         with suppress(ImportError):  # the `track` extra is not installed
             from torch.utils.tensorboard import SummaryWriter
 
-            self._board = SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
+            try:
+                with _nameless_host():
+                    self._board = SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
+            except OSError as error:
+                self._lose(run / "tensorboard", error)
         for recorded in (self._metrics, self._instruments, run / SAMPLES):
-            if recorded.exists():  # lines after this step will be recorded again
-                kept = [line for line in read_bytes(recorded).splitlines() if _recorded_step(line) <= step]
-                write_bytes(recorded, b"".join(line + b"\n" for line in kept))
+            self._cut(recorded, step)
+
+    def _cut(self, log: Path, step: int) -> None:
+        """Drop what a log has after a step, which is recorded again; try it later if it cannot be read or written."""
+        self._uncut.pop(log, None)
+        try:
+            lines = sound_lines(log, needed=True)
+            kept = b"".join(line + b"\n" for line, entry in lines if entry["step"] <= step)
+            if log.exists() and log.stat().st_size != len(kept):
+                write_bytes(log, kept)
+        except (HeedfulError, OSError) as error:
+            self._uncut[log] = step
+            self._lose(log, error)
 
     def say(self, message: str) -> None:
         """Print a line above the live one."""
@@ -146,13 +161,34 @@ class RunProgress:
                     self._board.add_scalar(f"{part}/{name}", value, step)
 
     def _append(self, file: Path, values: Mapping[str, Any]) -> None:
+        if file in self._uncut:
+            self._cut(file, self._uncut[file])
+        if file in self._uncut:
+            return  # appended to, it would have steps twice
         try:
             append_line(file, json.dumps(values))
-        except MachineError as error:
-            if not self._lost:
-                reason = getattr(error.__cause__, "strerror", error)
-                self.say(f"{file} cannot be written ({reason}): training continues without recording metrics")
-            self._lost = True
+        except (HeedfulError, OSError) as error:
+            self._lose(file, error)
+
+    def _lose(self, file: Path, error: Exception) -> None:
+        """Say once that something cannot be recorded."""
+        if not self._lost:
+            reason = getattr(error if isinstance(error, OSError) else error.__cause__, "strerror", None)
+            why = reason or str(error).removeprefix(f"{file}: ").rstrip(".")
+            self.say(f"{file} cannot be written ({why}): training continues without recording metrics")
+        self._lost = True
+
+
+@contextmanager
+def _nameless_host() -> Iterator[None]:
+    """Let TensorBoard name its files after no machine inside the block: it always adds the name of the host."""
+    files: Any = import_module("tensorboard.summary.writer.event_file_writer")
+    before = files.socket
+    files.socket = SimpleNamespace(gethostname=lambda: "run")
+    try:
+        yield
+    finally:
+        files.socket = before
 
 
 def describe(metrics: StepMetrics, tokens: str = "tokens") -> str:
@@ -172,21 +208,13 @@ def describe(metrics: StepMetrics, tokens: str = "tokens") -> str:
 
 def recorded_metrics(run: Path, part: str) -> list[dict[str, Any]]:
     """Return what a run recorded of a part, "train" or "valid", in order; nothing without a metrics file."""
-    entries = [entry for entry in read_json_lines(run / METRICS) if entry.get("part") == part and "step" in entry]
+    entries = [entry for entry in read_log(run / METRICS) if entry["part"] == part]
     return [{name: value for name, value in entry.items() if name != "part"} for entry in entries]
 
 
 def recorded_instruments(run: Path) -> list[dict[str, Any]]:
     """Return what the instruments of a run recorded, in order; nothing without their file."""
-    return [entry for entry in read_json_lines(run / INSTRUMENTS) if "step" in entry]
-
-
-def _recorded_step(line: bytes) -> float:
-    """Return the step of a metrics line; infinity for a line that a crash truncated."""
-    try:
-        return float(json.loads(line)["step"])
-    except (ValueError, KeyError, TypeError):
-        return math.inf
+    return read_log(run / INSTRUMENTS)
 
 
 # --- notebooks ----------------------------------------------------------------------------------------------------

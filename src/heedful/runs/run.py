@@ -31,6 +31,7 @@ from heedful.training.checkpoints import (
     Retention,
     best_checkpoints,
     checkpoint_weights,
+    damage_of_weights,
     last_checkpoints,
     save_checkpoint,
     step_of,
@@ -94,7 +95,7 @@ class RunObserver(Observer):
         for record in recorded_instruments(self.run):  # a resumed run compares with what it recorded before
             self.divergence.measured(record)
         for entry in recorded_metrics(self.run, "train"):
-            self.divergence.metrics(entry["step"], entry["loss"], entry["gradient_norm"])
+            self.divergence.metrics(entry["step"], entry["loss"], entry.get("gradient_norm"))
         began = time.perf_counter()
         trainer = build_trainer(self.job, self, self.callbacks.step, self.measured)
         with self.stop.during_training():
@@ -127,7 +128,7 @@ class RunObserver(Observer):
     def keep_line(self) -> None:
         """Take the line to beat from what a resumed run has recorded, instead of learning it again."""
         for entry in recorded_metrics(self.run, "valid")[-1:]:
-            recorded = {name: value for name, value in entry.items() if name.startswith(BASELINE)}
+            recorded = {name: value for name, value in entry.items() if name.startswith(BASELINE) and value is not None}
             self.validator.to_beat = recorded
             for name, value in recorded.items():
                 line = f"{name.removeprefix(BASELINE)} {value:.4g}, of {self.job.recipe.rules.line}"
@@ -153,7 +154,7 @@ class RunObserver(Observer):
         recipe, model = self.job.recipe, self.job.model
         if recipe.train.average is None:
             return
-        parts = checkpoints_to_average(self.run / CHECKPOINTS, recipe.train.average, recipe)
+        parts = [*filter(self._is_sound, checkpoints_to_average(self.run / CHECKPOINTS, recipe.train.average, recipe))]
         if not parts:
             self.progress.say("No checkpoint was validated when it was saved: there is nothing to average")
             return
@@ -172,6 +173,13 @@ class RunObserver(Observer):
             self._put_first(made, scores, end)
         else:
             self._put_next_to_best(made, scores, end)
+
+    def _is_sound(self, checkpoint: Path) -> bool:
+        """Whether a checkpoint can be averaged; say why if it cannot: the run is worth more than one part of a mean."""
+        damage = damage_of_weights(checkpoint)
+        if damage:
+            self.progress.say(f"{damage}: the mean is made without it")
+        return damage is None
 
     def _put_first(self, made: str, scores: Mapping[str, float], end: Position) -> None:
         """Make the mean the run's model, and move the best single one to SINGLE."""

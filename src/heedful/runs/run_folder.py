@@ -9,6 +9,7 @@ Whatever moment a run ends at, its folder is in one of these states:
 """
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -16,16 +17,17 @@ from typing import Final, Self
 from filelock import FileLock, Timeout
 
 from heedful.base.errors import UserError, by_caller
-from heedful.base.files import WRITING_FAULTS, machine_faults, remove_leftovers, user_faults
+from heedful.base.files import WRITING_FAULTS, machine_faults, read_bytes, remove_folder, remove_leftovers, user_faults
 from heedful.config.reading.load import flat, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.in_memory import hash_of_rows
 from heedful.models.bundle import CONFIG, WEIGHTS, own_network_of, read_recipe
 from heedful.models.own_parts import handed_over
+from heedful.models.weights import tensors_from_bytes
 from heedful.runs.fine_tuning import adapt
 from heedful.runs.run import CHECKPOINTS, MEAN, SINGLE
-from heedful.training.checkpoints import begin_checkpoints, has_only_begun, last_checkpoint
+from heedful.training.checkpoints import Position, begin_checkpoints, has_only_begun, last_checkpoint
 
 LOCK: Final = ".lock"  # held by the process that trains; the system releases it when the process ends, however it ends
 
@@ -129,10 +131,45 @@ def begin_run(run: Path) -> None:
             (run / name).unlink(missing_ok=True)
 
 
+def clear_begun(run: Path) -> None:
+    """Empty the folder of a run that ended before its first checkpoint; refuse one in which a process trains.
+
+    The lock stays: a process that waits for it must not get another one.
+    """
+    with RunLock(run), machine_faults(run):
+        if not run.is_dir() or last_checkpoint(run / CHECKPOINTS) is not None:
+            return
+        for path in [path for path in run.iterdir() if path.name != LOCK]:
+            if path.is_dir() and not path.is_symlink():
+                remove_folder(path)
+            else:
+                path.unlink()
+
+
 def clear(run: Path) -> None:
     """Remove the partial files of a run that was killed while writing."""
     for folder in (run, run / CHECKPOINTS):
         remove_leftovers(folder)
+
+
+def forget_lost_model(run: Path, position: Position, steps: int, say: Callable[[str], None]) -> None:
+    """Let the next validated model be the best, if the one that a checkpoint calls the best is missing or damaged."""
+    file = next((path for path in (run / SINGLE / WEIGHTS, run / WEIGHTS) if path.exists()), run / WEIGHTS)
+    if position.best_step is None:
+        return
+    try:
+        tensors_from_bytes(read_bytes(file), file)
+    except UserError as error:
+        damage = "is damaged" if file.exists() else "is missing"
+        if position.step >= steps:
+            command = by_caller(f"`heedful average {run} --last 1 --out ...`", f'`heedful.average(["{run}"], ..., last=1)`')
+            raise UserError(
+                f"{file} {damage}, and there is nothing left to train: restore it from a copy, or make a model of the "
+                f"last checkpoint with {command}."
+            ) from error
+        say(f"{file} {damage}: the best model so far, of step {position.best_step:,}, is lost; the next one replaces it")
+        position.best_step = position.best_score = position.best_loss = None
+        position.worse_since = 0
 
 
 def resumed_recipe(run: Path, recipe: Recipe) -> Recipe:

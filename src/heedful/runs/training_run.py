@@ -28,7 +28,7 @@ from heedful.runs.fine_tuning import read_start, start_as_student
 from heedful.runs.job import Job
 from heedful.runs.progress import RunProgress
 from heedful.runs.run import RunObserver
-from heedful.runs.run_folder import RunLock, begin_run, clear, find_checkpoint, resumed_recipe
+from heedful.runs.run_folder import RunLock, begin_run, clear, find_checkpoint, forget_lost_model, resumed_recipe
 from heedful.tasks.loading import find_task
 from heedful.tasks.shared.task import Task
 from heedful.training.optimizers.build import build_optimizer, freeze, layer_scales
@@ -78,6 +78,7 @@ def train(
             vocabularies = read_description(run, recipe.given_rules)[1]
             job = prepare_job(resumed_recipe(run, recipe), progress, task, vocabularies)
             position = job.resume(checkpoint, progress)
+            forget_lost_model(run, position, job.recipe.train.steps, progress.say)
             progress.say(f"Resuming {run} from step {position.step:,}, epoch {position.epoch + 1:,}")
         else:
             for line in (*warnings(), *filter(None, [recipe.held_out, describe_defaults(recipe)])):

@@ -5,11 +5,15 @@
     checkpoints/last.json     {"folder": "step-00001000"}, written last; {"folder": null} in a run that has begun and
                               has not saved yet
 
+A checkpoint is used only if all of its files have the hashes of its manifest. If the last one is damaged, a run resumes
+from the one before: two are kept by default.
+
 Other files and folders there are the user's, and stay: copies such as step-00001000-copy, links, notes.
 
 No random state is saved: generators are seeded from the position (see `seeding`).
 """
 
+import errno
 import hashlib
 import json
 import math
@@ -23,16 +27,16 @@ import torch
 from safetensors.torch import save as save_tensors
 from torch import Tensor, nn
 
-from heedful.base.errors import UserError
+from heedful.base.errors import MachineError, UserError
 from heedful.base.files import (
     json_bytes,
     read_bytes,
-    read_json,
     remove_folder,
     remove_leftovers,
     write_folder,
     write_json,
 )
+from heedful.base.notes import note
 from heedful.models.weights import tensors_from_bytes, weights_from_bytes, weights_to_bytes
 from heedful.training.objectives import Objective, StatefulObjective
 from heedful.training.optimizers.state import check_optimizer_state, load_optimizer_state, optimizer_state
@@ -74,8 +78,17 @@ _POSITION_VALUES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "seconds": ("a number from 0", _is_duration),
     "facts": ("an object", lambda value: isinstance(value, dict)),
     "best_loss": _SCORE,
+    "meter": ("an object", lambda value: isinstance(value, dict)),
 }
 _POSITION_KEYS: Final = {"tokens" if key == "target_tokens" else key: key for key in _POSITION_VALUES}  # by field
+
+
+class DamagedCheckpoint(UserError):
+    """A checkpoint whose files are not what was written: `what` says which one, and how it is damaged."""
+
+    def __init__(self, what: str, way_out: str) -> None:
+        super().__init__(f"{what}: {way_out}")
+        self.what = what
 
 
 @dataclass
@@ -94,6 +107,7 @@ class Position:
     seconds: float = field(default=0.0, compare=False)  # of training, including validation and saving
     facts: dict[str, Any] = field(default_factory=dict)  # what must not change if a resumed run is to be exact
     best_loss: float | None = None  # validation loss of the best model, which decides between equal scores
+    meter: dict[str, Any] = field(default_factory=dict, compare=False)  # sums since metrics were logged: see `Meter`
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of position.json."""
@@ -104,14 +118,14 @@ class Position:
         """Read the content of position.json; keys that an earlier version did not write get their defaults."""
         damaged = f"the checkpoint is damaged, {way_out_of_resuming(file.parent)}"
         if not isinstance(content, dict):
-            raise UserError(f"{file} does not hold a JSON object: {damaged}")
+            raise DamagedCheckpoint(f"{file} does not hold a JSON object", damaged)
         if missing := [key for key in _REQUIRED_KEYS if key not in content]:
-            raise UserError(f"{file} does not have the key `{missing[0]}`: {damaged}")
+            raise DamagedCheckpoint(f"{file} does not have the key `{missing[0]}`", damaged)
         for key, (words, holds) in _POSITION_VALUES.items():
             if key in content and not holds(content[key]):
                 text = json.dumps(content[key])
                 short = text if len(text) <= 40 else f"{text[:40]}..."
-                raise UserError(f"{file}: `{key}` is {short}, but must be {words}: {damaged}")
+                raise DamagedCheckpoint(f"{file}: `{key}` is {short}, but must be {words}", damaged)
         if unknown := content.keys() - set(_POSITION_KEYS.values()):
             raise UserError(
                 f"{file} has the key `{min(unknown)[:40]}`, which this version of Heedful does not know: resume with "
@@ -159,8 +173,9 @@ def save_checkpoint(
     write_folder(path, files)
     write_json(folder / "last.json", {"folder": path.name})
     for old in _own_checkpoints(folder):
-        # Whether it is regular was recorded: a resumed run may save regular checkpoints at other steps.
-        if old != path and _recorded(old).get("regular") is False:
+        # Whether it is regular was recorded: a resumed run may save regular checkpoints at other steps. Later ones are
+        # of a run that went back to an earlier checkpoint: to keep them would cost one of this run's own.
+        if step_of(old) > position.step or (old != path and _recorded(old).get("regular") is False):
             remove_folder(old)
     own = _own_checkpoints(folder)
     kept = {*own[-retention.last :], path}
@@ -222,33 +237,59 @@ def losses_break_ties(folder: Path) -> bool:
 
 def seconds_trained(folder: Path) -> float | None:
     """Return how long a run had trained at its last checkpoint, or None if that is not recorded."""
-    path = last_checkpoint(folder)
+    try:
+        path = last_checkpoint(folder)
+    except UserError:  # it tells nothing of the model
+        return None
     seconds = _recorded(path).get("seconds") if path else None
     return seconds if isinstance(seconds, float) else None
 
 
 def checkpoint_weights(path: Path) -> dict[str, Tensor]:
     """Read and verify the weights of a checkpoint."""
-    name = "model.safetensors"
+    return tensors_from_bytes(_verified_weights(path), path / _FILES[0])
+
+
+def damage_of_weights(path: Path) -> str | None:
+    """Return what is wrong with the weights of a checkpoint; None if they are sound."""
+    try:
+        _verified_weights(path)
+    except DamagedCheckpoint as error:
+        return error.what
+    return None
+
+
+def _verified_weights(path: Path) -> bytes:
     way_out = f"delete {path} to average without it."
-    return tensors_from_bytes(_verified(path / name, _manifest(path, way_out), way_out), path / name)
+    return _verified(path / _FILES[0], _manifest(path, way_out), way_out)
 
 
 def last_checkpoint(folder: Path) -> Path | None:
     """Return the checkpoint to resume from: the one that `last.json` names, or None if nothing has been saved yet.
 
-    A run that was killed before it wrote `last.json`, but after the checkpoint, has saved it.
+    A run that was killed before it wrote `last.json`, but after the checkpoint, has saved it. Where `last.json` is
+    damaged, it is the newest one.
     """
     pointer = folder / "last.json"
-    value = read_json(pointer) if pointer.exists() else {"folder": None}
+    value = _parsed(read_bytes(pointer)) if pointer.exists() else {"folder": None}
     name = value.get("folder", "") if isinstance(value, dict) else ""
+    newest = next(iter(last_checkpoints(folder, 1)), None)
     if name is None:
-        return next(iter(last_checkpoints(folder, 1)), None)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        return newest
+    if isinstance(name, str) and _NAME.fullmatch(name):
+        return folder / name
+    if newest is None:
         raise UserError(
             f"{pointer} does not name a checkpoint: the file is damaged. Restore it, or delete the run folder."
         )
-    return folder / name
+    note(f"{pointer} is damaged, as it does not name a checkpoint: {newest.name} is the newest one.")
+    return newest
+
+
+def checkpoints_instead_of(path: Path) -> list[Path]:
+    """Return what a run can fall back on if a checkpoint is damaged: those before it, the newest first, then others."""
+    others = [other for other in reversed(_checkpoints(path.parent)) if other != path]
+    return sorted(others, key=lambda other: step_of(other) > step_of(path))
 
 
 def load_checkpoint(
@@ -291,24 +332,29 @@ def _parsed(data: bytes) -> object:
 
 def _manifest(path: Path, way_out: str) -> dict[str, str]:
     file = path / "manifest.json"
-    _refuse_missing(file, way_out)
-    manifest = _parsed(read_bytes(file))
+    manifest = _parsed(_content(file, way_out))
     if not isinstance(manifest, dict) or manifest.keys() - {_OBJECTIVE} != set(_FILES):
-        raise UserError(f"{file} is damaged: {way_out}")
+        raise DamagedCheckpoint(f"{file} is damaged", way_out)
     return manifest
 
 
 def _verified(file: Path, manifest: dict[str, str], way_out: str) -> bytes:
-    _refuse_missing(file, way_out)
-    data = read_bytes(file)
+    data = _content(file, way_out)
     if hashlib.sha256(data).hexdigest() != manifest[file.name]:
-        raise UserError(f"{file} is damaged (its sha256 is not the manifest's): {way_out}")
+        raise DamagedCheckpoint(f"{file} is damaged (its sha256 is not the manifest's)", way_out)
     return data
 
 
-def _refuse_missing(file: Path, way_out: str) -> None:
+def _content(file: Path, way_out: str) -> bytes:
+    """Read a file of a checkpoint; what cannot be read is damaged, unless that is for want of a permission."""
     if not file.exists():
-        raise UserError(f"{file} is missing: {way_out}")
+        raise DamagedCheckpoint(f"{file} is missing", way_out)
+    try:
+        return read_bytes(file)
+    except (UserError, MachineError) as error:
+        if isinstance(error, MachineError) and getattr(error.__cause__, "errno", None) != errno.EIO:
+            raise
+        raise DamagedCheckpoint(str(error).rstrip("."), way_out) from error
 
 
 def _recorded(path: Path) -> Mapping[str, object]:

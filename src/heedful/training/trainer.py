@@ -7,7 +7,6 @@ No step waits for the device; losses are read when they are shown.
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Generic
@@ -20,7 +19,8 @@ from heedful.data.epochs.loader import Feed, Loader, MicroBatch
 from heedful.training.checkpoints import Position
 from heedful.training.instruments.divergence import WAYS_OUT, locate_non_finite
 from heedful.training.instruments.instruments import Instruments
-from heedful.training.objectives import Objective, Sums
+from heedful.training.meter import Meter
+from heedful.training.objectives import Objective
 from heedful.training.optimizers.moving_average import MovingAverage
 from heedful.training.seeding import seed_micro_batch
 from heedful.training.signals import StopRequest
@@ -102,7 +102,6 @@ class Trainer(Generic[BatchType]):
         self.learning_rate, self.feed, self.device, self.observer = learning_rate, feed, device, observer
         self._computation = computation(ModelLoss(objective, model), optimizer, settings.clip_norm, device)
         self._before_update, self._updated, self._instruments = before_update, after_update, instruments
-        self._not_finite = 0  # consecutive updates, as of the last report
         self._last_batch: BatchType  # of the last update
 
     def run(self, position: Position, stop: StopRequest) -> Position:
@@ -111,7 +110,7 @@ class Trainer(Generic[BatchType]):
         A signal raises `Stopped`; a request of the program itself does not.
         """
         self.model.train()
-        meter = _Meter(self.device, position.step)
+        meter = Meter(self.device, position.step, position.meter)
         began = time.perf_counter() - position.seconds
         with Loader(self.feed, (position.epoch, position.micro_batch)) as loader:
             updates = _updates(loader, self.settings.accumulate)
@@ -128,7 +127,7 @@ class Trainer(Generic[BatchType]):
         return position
 
     def _update(
-        self, update: Sequence[MicroBatch[BatchType]], position: Position, meter: "_Meter"
+        self, update: Sequence[MicroBatch[BatchType]], position: Position, meter: Meter
     ) -> tuple[int, Tensor]:
         """Sum gradients over the micro-batches and step; return the number of tokens and the norm of the gradient."""
         self._before_update(position.step)
@@ -150,7 +149,7 @@ class Trainer(Generic[BatchType]):
         meter.skipped += ~norm.isfinite()
         return tokens, norm
 
-    def _after_update(self, position: Position, meter: "_Meter", norm: Tensor, stop: StopRequest, began: float) -> None:
+    def _after_update(self, position: Position, meter: Meter, norm: Tensor, stop: StopRequest, began: float) -> None:
         settings, step = self.settings, position.step
         last = step == settings.steps
         self._updated(step)
@@ -164,7 +163,7 @@ class Trainer(Generic[BatchType]):
                 self._validate(position)
             saves = stop.take_save() or stop.signal or stop.requested or self._out_of_patience(position)
             if step % settings.checkpoint_every == 0 or last or saves:
-                position.seconds = time.perf_counter() - began
+                position.seconds, position.meter = time.perf_counter() - began, meter.state()
                 self.observer.checkpoint(position)
         if stop.signal and not last:
             raise Stopped(
@@ -174,7 +173,7 @@ class Trainer(Generic[BatchType]):
                 stop.signal,
             )
 
-    def _read(self, position: Position, meter: "_Meter", norm: Tensor, logged: bool) -> None:
+    def _read(self, position: Position, meter: Meter, norm: Tensor, logged: bool) -> None:
         """Read the sums from the device, and show them."""
         skipped = int(meter.skipped)  # waits for the device, so the clock is read after it
         units, updates, seconds = meter.units, position.step - meter.first_step, meter.seconds
@@ -198,12 +197,12 @@ class Trainer(Generic[BatchType]):
         meter.shown()
         if not logged:
             return
-        self._not_finite = self._not_finite + updates if skipped == updates else 0
-        if self._not_finite >= _HOPELESS_UPDATES:
+        meter.not_finite = meter.not_finite + updates if skipped == updates else 0
+        if meter.not_finite >= _HOPELESS_UPDATES:
             where = locate_non_finite(self.model, self.objective, self._last_batch, self.device)
-            first, rate = position.step - self._not_finite + 1, self.learning_rate(position.step)
+            first, rate = position.step - meter.not_finite + 1, self.learning_rate(position.step)
             raise UserError(
-                f"The gradient was not finite in any of the last {self._not_finite} updates (step {position.step:,}): "
+                f"The gradient was not finite in any of the last {meter.not_finite} updates (step {position.step:,}): "
                 f"{WAYS_OUT}. {where}{' ' if where else ''}It began with step {first:,}; the learning rate is "
                 f"{rate:.2g}. The checkpoints saved before are intact."
             )
@@ -253,88 +252,3 @@ def _updates(loader: Iterator[MicroBatch[BatchType]], accumulate: int) -> Iterat
         if len(update) == accumulate or micro.last:
             yield update
             update = []
-
-
-class _Meter:
-    """Sums on the device, and clocks, since the metrics were last logged."""
-
-    def __init__(self, device: torch.device, step: int) -> None:
-        self.device = device
-        self.restart(step)
-
-    def restart(self, step: int) -> None:
-        """Reset all sums and clocks after this step."""
-        self.first_step, self.units, self.tokens = step, 0, 0
-        self._waits: list[_Wait] = []
-        self.loss = torch.zeros((), dtype=torch.float64, device=self.device)
-        self.likelihood = torch.zeros_like(self.loss)
-        self.skipped = torch.zeros((), dtype=torch.int64, device=self.device)
-        self._began = self._shown = time.perf_counter()
-
-    def add(self, sums: Sums) -> None:
-        """Add a micro-batch, without waiting for the device."""
-        self.loss += sums.loss
-        self.likelihood += sums.likelihood
-
-    @property
-    def seconds(self) -> float:
-        """Training time since the last reset."""
-        return time.perf_counter() - self._began
-
-    @property
-    def since_shown(self) -> float:
-        """Seconds since metrics were last shown."""
-        return time.perf_counter() - self._shown
-
-    def shown(self) -> None:
-        """Record that metrics were shown."""
-        self._shown = time.perf_counter()
-
-    @contextmanager
-    def waiting(self) -> Iterator[None]:
-        """Count the time of this block as waiting for data, as far as the device has nothing to do in it."""
-        wait = _Wait(self.device)
-        yield
-        wait.end()
-        self._waits.append(wait)
-
-    @property
-    def waited(self) -> float:
-        """Seconds that the device waited for data. What was launched must be ready."""
-        return sum(wait.seconds for wait in self._waits)
-
-    @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Do not count the time of this block as training."""
-        began = time.perf_counter()
-        yield
-        self._began += time.perf_counter() - began
-
-
-class _Wait:
-    """A wait of the host for data. A GPU waits too, but only from when it has done what was launched before."""
-
-    def __init__(self, device: torch.device) -> None:
-        self._device = device
-        self._events = [self._event()] if device.type == "cuda" else []
-        self._seconds = -time.perf_counter()
-
-    def end(self) -> None:
-        """The data is there."""
-        self._seconds += time.perf_counter()
-        if self._events:
-            self._events.append(self._event())
-
-    @property
-    def seconds(self) -> float:
-        """How long the device waited."""
-        if not self._events:
-            return self._seconds
-        before, after = self._events
-        return before.elapsed_time(after) / 1000
-
-    def _event(self) -> torch.cuda.Event:
-        """Mark what was launched so far."""
-        event = torch.cuda.Event(enable_timing=True)
-        event.record(torch.cuda.current_stream(self._device))
-        return event

@@ -1,3 +1,5 @@
+import os
+import stat
 import subprocess
 import sys
 import time
@@ -7,7 +9,8 @@ import pytest
 from filelock import FileLock
 
 from heedful.base.errors import MachineError, UserError
-from heedful.data.cache import cache_folder, cached, key_of
+from heedful.data import cache_trust
+from heedful.data.cache import cache_folder, cached, create_folder, key_of
 
 ELSEWHERE = r"`\$HEEDFUL_CACHE` is where the cache goes: set it to another folder\."
 
@@ -50,7 +53,7 @@ def test_an_entry_with_a_changed_byte_is_built_again_and_said(cache: Path) -> No
     assert cached(cache / "key", load, refuse, quiet) == "built"
 
 
-@pytest.mark.parametrize("hashes", ["{", "[]", '{"text": 1}', '{"text": "00", "more": "11"}', '{"more": "11"}'])
+@pytest.mark.parametrize("hashes", ["{", "[]", "{}", '{"text": 1}', '{"text": "00", "more": "11"}', '{"more": "11"}'])
 def test_an_entry_with_other_hashes_is_built_again(cache: Path, hashes: str) -> None:
     cached(cache / "key", load, build, quiet)
     (cache / "key/sha256.json").write_text(hashes)
@@ -150,6 +153,7 @@ def test_an_entry_that_cannot_be_read_is_one_line(cache: Path) -> None:
     def fail(folder: Path) -> str | None:
         raise MachineError(f"{folder}: no permission.")
 
+    cached(cache / "key", load, build, quiet)
     with pytest.raises(MachineError, match=rf"key: no permission\. {ELSEWHERE}$"):
         cached(cache / "key", fail, build, quiet)
 
@@ -166,6 +170,111 @@ def test_the_folder_is_chosen_by_the_environment(monkeypatch: pytest.MonkeyPatch
 def test_a_key_depends_on_values_not_on_their_order() -> None:
     assert key_of({"a": 1, "b": [2]}) == key_of({"b": [2], "a": 1})
     assert key_of({"a": 1}) != key_of({"a": 2})
+
+
+# --- whose entries are used ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def owners(monkeypatch: pytest.MonkeyPatch) -> dict[Path, int]:
+    """This user has the number 7; files belong to this user, too, unless the test says otherwise."""
+    known: dict[Path, int] = {}
+    monkeypatch.setattr(cache_trust, "this_user", lambda: 7)
+    monkeypatch.setattr(cache_trust, "_owner", lambda path: known.get(path, 7))
+    return known
+
+
+def rebuilt(folder: Path) -> list[str]:
+    """What is said while an entry is asked for again; nothing if it is used."""
+    said: list[str] = []
+    assert cached(folder, load, build, said.append) == "built"
+    return said
+
+
+@pytest.mark.parametrize("what", ["", "text", "sha256.json"])
+def test_an_entry_of_another_user_is_not_used_whatever_its_hashes_say(
+    cache: Path, owners: dict[Path, int], what: str
+) -> None:
+    entry = cache / "tokens/key"
+    cached(entry, load, build, quiet)
+    owners[entry / what] = 8
+    cache.chmod(0o770)
+    assert rebuilt(entry) == [f"{entry} belongs to another user (8): preparing it again"]
+    owners[entry / what] = 0  # root can do anything anyway
+    assert rebuilt(entry) == []
+
+
+def test_naming_a_folder_that_only_its_owner_can_write_to_trusts_its_owner(
+    cache: Path, owners: dict[Path, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = cache / "tokens/key"
+    cached(entry, load, build, quiet)
+    for path in (cache, cache / "tokens", entry, entry / "text", entry / "sha256.json"):
+        owners[path] = 8
+        path.chmod(path.stat().st_mode & 0o755)
+    assert cache_folder() == cache
+    assert rebuilt(entry) == []
+    (cache / "tokens").chmod(0o775)
+    assert rebuilt(entry) == [f"{entry} belongs to another user (8): preparing it again"]
+    (cache / "tokens").chmod(0o755)
+    monkeypatch.setenv("HEEDFUL_CACHE", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))  # nobody named it
+    assert rebuilt(entry) == [f"{entry} belongs to another user (8): preparing it again"]
+
+
+def test_in_a_folder_that_several_users_write_to_each_has_a_private_one(cache: Path, owners: dict[Path, int]) -> None:
+    cache.mkdir()
+    cache.chmod(0o1777)
+    owners[cache] = 0
+    assert cache_folder() == cache / "user-7"
+    cached(cache_folder() / "tokens/key", load, build, quiet)
+    assert stat.S_IMODE((cache / "user-7").stat().st_mode) == 0o700
+    cache.chmod(0o755)
+    assert cache_folder() == cache
+
+
+def test_new_folders_are_private_and_those_in_a_folder_for_all_to_read_are_not(cache: Path) -> None:
+    create_folder(cache_folder() / "tokens")
+    assert [stat.S_IMODE(folder.stat().st_mode) for folder in (cache, cache / "tokens")] == [0o700, 0o700]
+    cache.chmod(0o755)
+    create_folder(cache_folder() / "in_memory")
+    assert stat.S_IMODE((cache / "in_memory").stat().st_mode) == 0o755
+    create_folder(cache_folder() / "in_memory")
+
+
+def test_files_of_an_entry_that_are_links_are_not_used_and_other_names_of_them_do_no_harm(
+    cache: Path, tmp_path: Path
+) -> None:
+    entry, elsewhere = cache / "key", tmp_path / "elsewhere"
+    cached(entry, load, build, quiet)
+    os.link(entry / "text", elsewhere)
+    assert rebuilt(entry) == []
+    (entry / "text").unlink()
+    (entry / "text").symlink_to(elsewhere)
+    assert rebuilt(entry) == [f"{entry} is damaged: preparing it again"]
+    assert not (entry / "text").is_symlink()
+    assert elsewhere.read_text() == "built"
+
+
+def test_a_file_that_no_hash_vouches_for_is_not_used(cache: Path) -> None:
+    cached(cache / "key", load, build, quiet)
+    (cache / "key/.nfs0001").touch()
+    assert rebuilt(cache / "key") == []
+    (cache / "key/more").touch()
+    assert rebuilt(cache / "key") == [f"{cache / 'key'} is damaged: preparing it again"]
+
+
+def test_entries_on_a_disk_that_can_only_be_read_are_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cached(cache / "key", load, build, quiet)
+
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(30, "Read-only file system")
+
+    for function in ("mkdir", "utime", "rename", "replace", "unlink"):
+        monkeypatch.setattr(os, function, read_only)
+    assert cached(cache / "key", load, refuse, quiet) == "built"
+    with pytest.raises(MachineError, match=rf"other: the file system is read-only: choose another folder\. {ELSEWHERE}$"):
+        cached(cache / "new/other", load, build, quiet)
 
 
 if __name__ == "__main__":

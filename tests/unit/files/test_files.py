@@ -3,8 +3,11 @@
 import errno
 import hashlib
 import os
+import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -202,10 +205,46 @@ def test_a_folder_that_cannot_be_renamed_leaves_the_old_one(
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fail_once)
+    monkeypatch.setattr(files, "_swap", lambda *_: False)  # a system that cannot swap two names
     with refuses("...folder: the disk reported an input/output error...", MachineError):
         files.write_folder(tmp_path / "folder", {"new": b"2"})
     assert names(tmp_path) == ["folder"]
     assert names(tmp_path / "folder") == ["old"]
+
+
+@pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="a system that cannot swap two names")
+def test_a_reader_finds_the_old_folder_or_the_new_one_at_every_moment(tmp_path: Path) -> None:
+    folder, done, missed = tmp_path / "folder", threading.Event(), []
+    files.write_folder(folder, {"a": b"0"})
+
+    def read() -> None:
+        while not done.is_set():
+            try:
+                os.stat(folder)  # noqa: PTH116 - it is called as often as possible
+            except FileNotFoundError as error:
+                missed.append(error)
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    for number in range(100):
+        files.write_folder(folder, {"a": str(number).encode()})
+    done.set()
+    reader.join()
+    assert missed == []
+    assert names(tmp_path) == ["folder"]
+    assert (folder / "a").read_bytes() == b"99"
+
+
+@pytest.mark.parametrize("missing", [True, False])
+def test_where_names_cannot_be_swapped_a_folder_is_renamed_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, missing: bool
+) -> None:
+    library = object() if missing else SimpleNamespace(renameat2=lambda *_: -1, renamex_np=lambda *_: -1)
+    monkeypatch.setattr("ctypes.CDLL", lambda *_, **__: library)
+    for content in (b"1", b"2"):
+        files.write_folder(tmp_path / "folder", {"a": content})
+    assert names(tmp_path) == ["folder"]
+    assert (tmp_path / "folder/a").read_bytes() == b"2"
 
 
 def test_a_full_disk_while_a_folder_is_filled_is_one_line(tmp_path: Path) -> None:

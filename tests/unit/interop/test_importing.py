@@ -44,7 +44,7 @@ def test_importing_twice_gives_the_same_weights(folder: Path, tmp_path: Path) ->
 def test_the_card_says_where_the_model_comes_from(folder: Path, tmp_path: Path) -> None:
     import_model(folder, tmp_path / "out")
     card = (tmp_path / "out" / "README.md").read_text()
-    assert f"imported from {folder}, a marian model of `transformers`, training data unknown.\n" in card
+    assert f"imported from {folder.name}, a marian model of `transformers`, training data unknown.\n" in card
     assert "It was not validated." in card
     assert f"heedful translate {tmp_path}/out < text.txt" in card
 

@@ -81,8 +81,8 @@ def test_several_models_become_their_mean(make: Make, tmp_path: Path) -> None:
     assert not is_mean(out, models[:2])
     assert Translator.load(out, "cpu").recipe == Translator.load(models[0], "cpu").recipe
     card = (out / "README.md").read_text()
-    assert f"the mean of the weights of {models[0]}, {models[1]}, {models[2]}." in card
-    assert f"heedful translate {out} < text.txt" in card
+    assert f"the mean of the weights of {models[0].name}, {models[1].name}, {models[2].name}." in card
+    assert f"heedful translate {out.name} < text.txt" in card
 
 
 def test_models_with_other_dropout_have_a_mean(make: Make, tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_metrics_go_on_where_nobody_reads_the_lines(tmp_path: Path, monkeypatch:
 
 
 def test_metrics_after_the_resumed_step_are_forgotten_even_a_torn_line(tmp_path: Path) -> None:
-    lines = [json.dumps({"step": step, "part": "train"}) for step in (100, 200, 300)]
+    lines = [json.dumps({"step": step, "part": "train", "loss": 1}) for step in (100, 200, 300)]
     (tmp_path / "metrics.jsonl").write_text("\n".join(lines) + '\n{"step": 40')
     with RunProgress(Console(file=StringIO())) as progress:
         progress.begin(tmp_path, 200)

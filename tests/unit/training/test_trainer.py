@@ -28,7 +28,8 @@ from heedful.training.objectives import NextToken, Sums
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings, _Meter
+from heedful.training.meter import Meter
+from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings
 
 VOCABULARY = 23
 SETTINGS = TrainerSettings(
@@ -287,7 +288,7 @@ def test_a_gpu_waits_for_data_only_while_it_has_nothing_else_to_do(monkeypatch: 
 
     monkeypatch.setattr(torch.cuda, "Event", Event)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda device: f"stream of {device}")
-    meter = _Meter(torch.device("cpu"), 0)
+    meter = Meter(torch.device("cpu"), 0)
     meter.device = torch.device("cuda:1")
     for _ in range(2):
         with meter.waiting():

@@ -1,4 +1,4 @@
-"""`heedful doctor RECIPE`: check a recipe and its data before training."""
+"""`heedful doctor RECIPE`: check a recipe and its data before training; `heedful doctor MODEL`: before publishing."""
 
 import sys
 import textwrap
@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 from heedful.base.columns import align_columns, one_column
-from heedful.base.errors import UserError
+from heedful.base.errors import UserError, counted
+from heedful.base.files import expand_user
 from heedful.cli.messages import is_quiet
 from heedful.cli.options import (
     OutputOption,
-    RecipeArgument,
+    RecipeOrModelArgument,
     SetOption,
     TrainingDeviceOption,
     TrainingPrecisionOption,
@@ -23,6 +24,7 @@ from heedful.cli.options import (
     with_device,
 )
 from heedful.cli.output import check_output, write_result
+from heedful.config.reading.bundle_config import CONFIG
 from heedful.config.reading.load import load_recipe
 from heedful.defaults.apply import with_followed_defaults
 from heedful.pages.report.tables import duration
@@ -35,7 +37,7 @@ if TYPE_CHECKING:
 
 
 def command(
-    recipe: RecipeArgument,
+    recipe: RecipeOrModelArgument,
     set_: SetOption = None,
     device: TrainingDeviceOption = None,
     precision: TrainingPrecisionOption = None,
@@ -44,8 +46,14 @@ def command(
     quick: Annotated[bool, option("Skip the ten training steps, and with them the time estimate.", "--quick")] = False,
     strict: Annotated[bool, option("Exit with code 2 on warnings too, not only on problems.", "--strict")] = False,
 ) -> None:
-    """Check a recipe and its data before training: suspicious rows and images, computation, memory and time."""
+    """Check a recipe and its data before training: suspicious rows and images, computation, memory and time.
+
+    Given the folder of a model, list what it would reveal if it were published.
+    """
     check_output(output)
+    if (expand_user(recipe) / CONFIG).is_file():
+        _examine_model(expand_user(recipe), json_, output, strict)
+        return
     overrides = with_device(set_, device, precision)
     resolved = with_followed_defaults(load_recipe(recipe, overrides))  # before torch: mistakes show at once
     from rich.console import Console
@@ -69,6 +77,22 @@ def command(
     if counts["problem"] or (strict and counts["warning"]):
         told = " and ".join(f"{count} {word}{'s' * (count != 1)}" for word, count in counts.items() if count)
         raise UserError(f"{recipe}: {told}, listed in the report: fix the data or the recipe before training.")
+
+
+def _examine_model(folder: Path, as_json: bool, output: Path | None, strict: bool) -> None:
+    """Write what the folder of a model would reveal."""
+    from heedful.doctor.publishing import examine_model
+
+    found = examine_model(folder)
+    lines = [f"A published model has {', '.join(found.files)}.", ""]
+    for finding in found.findings:
+        lines += _finding(finding)
+    lines += [] if found.findings else ["Nothing private was found."]
+    lines += ["", *_wrapped("What weights remember of their training data cannot be seen in this way.", "", "")]
+    write_result(asdict(found) if as_json else "\n".join(lines), output)
+    warnings = sum(finding.severity == "warning" for finding in found.findings)
+    if strict and warnings:
+        raise UserError(f"{folder}: {counted(warnings, 'warning')}, listed in the report: mend them before publishing.")
 
 
 def _say(message: str) -> None:

@@ -230,7 +230,8 @@ def describe_training(folder: Path) -> dict[str, float]:
     found = {} if seconds is None else {"minutes": seconds / 60}
     if readings:
         found["steps"] = readings[-1]["step"]
-        found["tokens_s"] = median(reading["tokens_per_second"] for reading in readings)
+    if speeds := [speed for one in readings if (speed := one.get("tokens_per_second")) is not None]:
+        found["tokens_s"] = median(speeds)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from heedful.base.errors import UserError, by_caller
 from heedful.base.files import read_json
 from heedful.config.reading.load import recipe_from_json
+from heedful.config.reading.places import put_places_back
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import Better, TaskRules
 from heedful.version import __version__
@@ -18,6 +19,7 @@ CONFIG: Final = "config.json"
 def read_recipe(folder: Path, rules: TaskRules | None = None) -> Recipe:
     """Read a bundle's recipe."""
     config = read_config(folder)
+    put_places_back(folder, config["recipe"])
     return recipe_from_json(config["recipe"], str(folder / CONFIG), rules, _metrics(config, folder))
 
 

@@ -205,8 +205,9 @@ class Train(Section):
     """Number of updates between logged metrics."""
     checkpoint_every: PositiveInt = 1000
     """Number of updates between checkpoints."""
-    keep_checkpoints: PositiveInt = 1
-    """Number of last checkpoints to keep, besides those to average."""
+    keep_checkpoints: PositiveInt = 2
+    """Number of last checkpoints to keep, besides those to average. If the last one is damaged, a run resumes from the
+    one before; with 1 there is none."""
     report: bool = True
     """Whether the run writes its curves to report.html in its folder, after validations and at its end."""
     average: Average | None = Field(default=None, examples=[{"last": 5}])

@@ -24,7 +24,7 @@ from heedful.base.files import WRITING_FAULTS, machine_faults, user_faults
 from heedful.config.corpora.roles import ROLES, Roles
 from heedful.config.data import Data
 from heedful.config.task_rules import TaskRules
-from heedful.data.cache import cache_folder
+from heedful.data.cache import cache_folder, create_folder
 
 _FOLDER: Final = "in_memory"  # in the cache
 _SPOOLED: Final = re.compile(rf".*[/\\]{_FOLDER}[/\\]([0-9a-f]{{32}})\.jsonl")
@@ -47,7 +47,7 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
         )
     folder = cache_folder() / _FOLDER
     with machine_faults(folder), user_faults(folder, WRITING_FAULTS):
-        folder.mkdir(parents=True, exist_ok=True)
+        create_folder(folder)
         staged = folder / f".{uuid4().hex}"
         try:
             digest, fields, variants = _write(staged, read_rows(data, rules, name, several=True))

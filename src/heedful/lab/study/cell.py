@@ -19,7 +19,7 @@ from typing import Any, Final, cast
 from rich.console import Console
 
 from heedful.base.errors import HeedfulError, UserError, on_command_line
-from heedful.base.files import damaged, read_json, remove_folder, write_bytes, write_json
+from heedful.base.files import damaged, read_json, write_bytes, write_json
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
 from heedful.config.train.optimizers import RAdam
@@ -31,11 +31,12 @@ from heedful.metrics.scores import Score, percent_of_sums
 from heedful.metrics.summed_metrics import METRICS, MetricName, Scoring, build_metric
 from heedful.runs.progress import recorded_instruments, recorded_metrics
 from heedful.runs.run import CHECKPOINTS
+from heedful.runs.run_folder import clear_begun
 from heedful.runs.training_run import recipe_of_run, train
 from heedful.tasks.loading import find_task, load
 from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.loaded_model import LoadedModel
-from heedful.training.checkpoints import last_checkpoint, seconds_trained
+from heedful.training.checkpoints import seconds_trained
 from heedful.training.instruments.steps import PER_DECADE
 from heedful.training.schedules import rectification
 
@@ -87,8 +88,7 @@ def run_cell(folder: Path, console: Console | None = None) -> None:
     """Train and measure the cell of a folder."""
     job, run = job_of(folder), folder / RUN
     recipe = load_recipe(job.recipe, job.settings)
-    if run.exists() and last_checkpoint(run / CHECKPOINTS) is None:
-        remove_folder(run)  # killed before its first checkpoint
+    clear_begun(run)  # killed before its first checkpoint: the recipe may have changed since
     train(recipe_of_run(run, recipe, resume=True), run, resume=True, console=console)
     measured = measure(run, job.metric, job.sentence, job.instruments)
     found = {"job": job.to_json(), "machine": machine(), **measured}
@@ -178,7 +178,8 @@ def _curves(run: Path, recipe: Recipe) -> dict[str, Any]:
     train, valid = recorded_metrics(run, "train"), recorded_metrics(run, "valid")
     if isinstance(recipe.train.optimizer, RAdam):  # recorded is the rate of the schedule
         factor = rectification(recipe.train.optimizer.beta2)
-        train = [{**entry, "learning_rate": entry["learning_rate"] * factor(entry["step"])} for entry in train]
+        rates = ((entry, entry.get("learning_rate")) for entry in train)
+        train = [{**entry, "learning_rate": rate and rate * factor(entry["step"])} for entry, rate in rates]
     names = sorted({name for entry in valid for name in entry if name != "step" and not name.startswith("baseline_")})
     train_curves, valid_curves = (
         {"step": [entry["step"] for entry in entries]}

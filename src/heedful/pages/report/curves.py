@@ -7,7 +7,8 @@ from functools import partial
 from typing import Any, Final, Literal
 
 from heedful.pages.charts.lines import Series, line_chart
-from heedful.pages.report.record import Entry, RunRecord, run_names, value_of
+from heedful.pages.report.log import Entry
+from heedful.pages.report.record import RunRecord, run_names, value_of
 
 _WIDTH, _HEIGHT = 460, 290  # of a chart
 _MOST: Final = 1000  # points of a curve: more than its columns of pixels

@@ -11,7 +11,8 @@ from heedful.base.files import write_bytes
 from heedful.pages.charts.drawing import escape
 from heedful.pages.html import write_page
 from heedful.pages.report.curves import Figure, figures, layer_figures
-from heedful.pages.report.record import METRICS, RunRecord, read_run, run_names
+from heedful.pages.report.log import METRICS
+from heedful.pages.report.record import RunRecord, read_run, run_names
 from heedful.pages.report.tables import facts_table, recipe_section, samples_section, values_section
 from heedful.pages.report.test_sets import EvaluatedCorpus, tests_section
 

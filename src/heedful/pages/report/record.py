@@ -3,8 +3,8 @@
 Only JSON is read. What an earlier version did not write, or a killed run did not finish, is missing here too.
 """
 
-import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,20 +13,17 @@ from typing import Any, Final, Literal
 from filelock import FileLock, Timeout
 
 from heedful.base.errors import UserError
-from heedful.base.files import machine_faults, read_json, read_json_lines
+from heedful.base.files import machine_faults, read_json
 from heedful.config.corpora.old_names import with_current_names
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import find_rules
+from heedful.pages.report.log import INSTRUMENTS, METRICS, SAMPLES, Entry, read_log
 
-METRICS: Final = "metrics.jsonl"  # one line per logged step and per validation
-SAMPLES: Final = "samples.jsonl"  # one line per validation: what the model said to a few inputs
-INSTRUMENTS: Final = "instruments.jsonl"  # what instruments measured, where a recipe asks for them
 _CONFIG: Final = "config.json"
 _LOCK: Final = ".lock"
 _STEP: Final = re.compile(r"step-\d{8,}")
 
 State = Literal["running", "finished", "stopped"]
-Entry = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -125,8 +122,8 @@ class RunRecord:
     @property
     def seconds(self) -> float | None:
         """Time trained as of the last checkpoint, validations included."""
-        found = self.position.get("seconds")
-        return float(found) if isinstance(found, int | float) and found > 0 else None
+        found = value_of(self.position, "seconds")
+        return found if found is not None and found > 0 else None
 
     def fact(self, name: str) -> str:
         """Return a fact of the last checkpoint, such as its device; empty if it is not recorded."""
@@ -166,9 +163,10 @@ class RunRecord:
 def value_of(entry: Mapping[str, Any], name: str) -> float | None:
     """Return a value of an entry as a finite number; None if there is none."""
     found = entry.get(name)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not math.isfinite(found):
+    if isinstance(found, bool) or not isinstance(found, int | float):
         return None
-    return float(found)
+    # Compared, as a whole number of 400 digits cannot be made a float; NaN is not less than anything.
+    return float(found) if abs(found) <= sys.float_info.max else None
 
 
 def read_run(folder: Path, running: bool | None = None) -> RunRecord:
@@ -177,7 +175,7 @@ def read_run(folder: Path, running: bool | None = None) -> RunRecord:
     `running` says whether it goes on; by default, the lock of the folder does.
     """
     config = _read_config(folder)
-    entries = [entry for entry in read_json_lines(folder / METRICS) if value_of(entry, "step") is not None]
+    entries = read_log(folder / METRICS, needed=True)
     if not entries:
         raise UserError(_nothing_recorded(folder, config["recipe"]))
     with machine_faults(folder):
@@ -189,8 +187,8 @@ def read_run(folder: Path, running: bool | None = None) -> RunRecord:
         train=[entry for entry in entries if entry.get("part") == "train"],
         valid=[entry for entry in entries if entry.get("part") == "valid"],
         running=_is_locked(folder / _LOCK) if running is None else running,
-        samples=read_json_lines(folder / SAMPLES),
-        instruments=read_json_lines(folder / INSTRUMENTS),
+        samples=read_log(folder / SAMPLES),
+        instruments=read_log(folder / INSTRUMENTS),
         position=_last_position(folder / "checkpoints"),
         written=written,
     )

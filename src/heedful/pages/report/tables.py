@@ -6,10 +6,12 @@ from statistics import median
 from typing import Any, Final
 
 from heedful.config.reading.load import flat
+from heedful.config.reading.places import without_place
 from heedful.config.reading.toml import shown, toml_document
 from heedful.pages.charts.drawing import escape
 from heedful.pages.report.curves import thin
-from heedful.pages.report.record import Entry, RunRecord, run_names, value_of
+from heedful.pages.report.log import Entry
+from heedful.pages.report.record import RunRecord, run_names, value_of
 
 _MOST_ROWS: Final = 400  # of a table of values
 _STATES: Final = {"running": "running", "finished": "finished", "stopped": "stopped before its end"}
@@ -59,7 +61,7 @@ def facts(record: RunRecord) -> dict[str, str]:
         "torch": record.fact("torch"),
         "heedful": str(record.config.get("heedful") or ""),
         "last written": f"{datetime.fromtimestamp(record.written, UTC):%Y-%m-%d %H:%M} UTC" if record.written else "",
-        "folder": str(record.folder),
+        "folder": without_place(str(record.folder)),
     }
 
 

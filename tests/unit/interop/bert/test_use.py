@@ -44,7 +44,7 @@ def test_a_folder_becomes_a_model_that_fills_masks(
     assert run(["import", str(folder), "--out", str(out)]) == 0
     parameters = sum(tensor.numel() for tensor in load_file(folder / "model.safetensors").values())
     assert capsys.readouterr().out == f"{folder} (bert, {parameters:,} parameters) is now a model of Heedful in {out}\n"
-    assert f'heedful fill {out} "... [MASK] ..."' in (out / "README.md").read_text()
+    assert f'heedful fill {out.name} "... [MASK] ..."' in (out / "README.md").read_text()
     assert run(["fill", str(out), "The old [MASK] was sold.", "--device", "cpu", "--top", "3"]) == 0
     text, *candidates = capsys.readouterr().out.splitlines()
     assert text.startswith("The old")

@@ -13,6 +13,7 @@ from tests.unit.runs.run_folders import Make, kept, same_bits, silent, told
 
 from heedful.base.errors import Stopped, UserError
 from heedful.runs.run import RunObserver
+from heedful.runs.run_folder import clear_begun
 from heedful.runs.training_run import train
 from heedful.training.checkpoints import Position, load_checkpoint
 from heedful.training.trainer import StepMetrics
@@ -232,3 +233,20 @@ def test_checkpoints_may_be_on_another_disk(make: Make, tmp_path: Path) -> None:
     train(make(steps=2), tmp_path / "run", console=silent())
     train(make(steps=3), tmp_path / "run", resume=True, console=silent())
     assert sorted(path.name for path in (tmp_path / "large").iterdir())[-1].startswith("step-")
+
+
+def test_a_folder_with_a_run_that_has_only_begun_is_emptied_unless_a_process_trains_there(
+    make: Make, begun: Path, tmp_path: Path
+) -> None:
+    before = sorted(path.name for path in begun.iterdir())
+    assert {"model.safetensors", "checkpoints"} < set(before)
+    with FileLock(begun / ".lock"), refuses("...run is in use: another process is training there..."):
+        clear_begun(begun)
+    assert sorted(path.name for path in begun.iterdir()) == before
+    clear_begun(begun)
+    assert [path.name for path in begun.iterdir()] == [".lock"]
+    clear_begun(tmp_path / "none")
+    assert not (tmp_path / "none").exists()
+    saved = train(make(steps=2), tmp_path / "saved", console=silent())
+    clear_begun(saved)
+    assert (saved / "model.safetensors").exists()
