@@ -9,6 +9,7 @@ import os
 import re
 import socket
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from getpass import getuser
 from pathlib import Path
@@ -25,7 +26,8 @@ _COMMON_NAMES: Final = frozenset(("root", "user", "admin", "ubuntu", "localhost"
 
 # Repetitions are bounded, so that no text takes longer than its length.
 _PATHS: Final = re.compile(
-    r"(?<![\w:/.\\~-])(?:/[\w.@+~-]{1,255}){2,64}|(?<![\w:/.\\])~[\w.-]{1,64}/[\w./-]{1,255}|\b[A-Za-z]:\\{1,2}[\w. -]{1,255}"
+    r"(?<![\w:/.\\~-])(?:/[\w.@+~-]{1,255}){2,64}|(?<![\w:/.\\])~[\w.-]{1,64}/[\w./-]{1,255}|"
+    r"\b[A-Za-z]:\\{1,2}[\w. -]{1,255}"
 )
 _ADDRESSES: Final = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[\w-]{1,63}\.[\w.-]{2,63}")
 _KEYS: Final = re.compile(
@@ -101,9 +103,7 @@ def _finding(
     example: str = "",
     count: int | None = None,
 ) -> Finding:
-    return Finding(
-        severity, kind, "model", what, advice, file=file, lines=tuple(lines), example=example, count=count
-    )
+    return Finding(severity, kind, "model", what, advice, file=file, lines=tuple(lines), example=example, count=count)
 
 
 def _files_of(paths: Sequence[Path]) -> Iterator[Path]:
@@ -116,23 +116,21 @@ def _files_of(paths: Sequence[Path]) -> Iterator[Path]:
 
 def _text_of(file: Path) -> str:
     """Return the text of a file as far as it is one; of weights it is their header."""
-    with machine_faults(file):
-        with file.open("rb") as opened:
-            if file.suffix == ".safetensors":
-                size = int.from_bytes(opened.read(8), "little")
-                data = opened.read(min(size, _MOST_BYTES))
-            else:
-                data = opened.read(_MOST_BYTES) if file.suffix in _READABLE else b""
+    with machine_faults(file), file.open("rb") as opened:
+        if file.suffix == ".safetensors":
+            size = int.from_bytes(opened.read(8), "little")
+            data = opened.read(min(size, _MOST_BYTES))
+        else:
+            data = opened.read(_MOST_BYTES) if file.suffix in _READABLE else b""
     return data.decode(errors="replace")
 
 
 def _own_names() -> list[str]:
     """Return the names of this user and this machine that are more than a word of any text."""
-    names = [str(Path.home()), socket.gethostname(), os.environ.get("HOSTNAME", "")]
-    try:
+    names = [socket.gethostname(), os.environ.get("HOSTNAME", "")]
+    with suppress(KeyError, OSError, RuntimeError):  # a user without a home or a name, as in containers
+        names.append(str(Path.home()))
         names.append(getuser())
-    except (KeyError, OSError):  # a user without a name, as in containers
-        pass
     return [name for name in dict.fromkeys(names) if len(name) > 3 and name.lower().strip("/") not in _COMMON_NAMES]
 
 

@@ -45,7 +45,8 @@ def import_model(path: str | Path, out: str | Path) -> ImportedModel:
             f"{folder.config.where}: `model_type` is {folder.model_type}, but Heedful imports {', '.join(READERS)}."
         )
     bundle = READERS[folder.model_type](folder)
-    made = f"imported from {folder.path.absolute().name}, a {folder.model_type} model of `transformers`, training data unknown"
+    name, kind = folder.path.absolute().name, folder.model_type
+    made = f"imported from {name}, a {kind} model of `transformers`, training data unknown"
     with new_folder(bundle_folder) as staged:
         write_description(staged, bundle.recipe, bundle.vocabularies)
         write_weights(staged, bundle.model)

@@ -21,7 +21,7 @@ from heedful.runs.progress import RunProgress
 from heedful.tasks.shared.loaded_model import describe_size
 from heedful.tasks.shared.task import Task
 from heedful.training.checkpoints import (
-    DamagedCheckpoint,
+    DamagedCheckpointError,
     Position,
     checkpoints_instead_of,
     load_checkpoint,
@@ -88,12 +88,12 @@ class Job:
 
     def _load(self, checkpoint: Path, progress: RunProgress) -> tuple[Path, Position]:
         """Load a checkpoint; if it is damaged, load the one before and say what that costs."""
-        damaged: list[DamagedCheckpoint] = []
+        damaged: list[DamagedCheckpointError] = []
         for path in (checkpoint, *checkpoints_instead_of(checkpoint)):
             try:
                 position = load_checkpoint(path, self.model, self.optimizer, self.objective)
                 _refuse_odd_facts(position.facts, path)
-            except DamagedCheckpoint as error:
+            except DamagedCheckpointError as error:
                 damaged.append(error)
                 continue
             if damaged:
@@ -104,7 +104,7 @@ class Job:
             return path, position
         if len(damaged) > 1:
             others = counted(len(damaged) - 1, "other checkpoint")
-            raise DamagedCheckpoint(f"{damaged[0].what}, and {others} too", "train again into another folder.")
+            raise DamagedCheckpointError(f"{damaged[0].what}, and {others} too", "train again into another folder.")
         raise damaged[0]
 
     def description(self) -> str:
@@ -165,7 +165,7 @@ def _refuse_odd_facts(facts: Mapping[str, Any], checkpoint: Path) -> None:
     ):
         if not fits:
             here = json.dumps(facts[key])[:40] if key in facts else "missing"
-            raise DamagedCheckpoint(
+            raise DamagedCheckpointError(
                 f"{checkpoint / 'position.json'}: `facts.{key}` is {here}, but must be {must}",
                 f"the checkpoint is damaged, {way_out_of_resuming(checkpoint)}",
             )

@@ -162,12 +162,15 @@ def forget_lost_model(run: Path, position: Position, steps: int, say: Callable[[
     except UserError as error:
         damage = "is damaged" if file.exists() else "is missing"
         if position.step >= steps:
-            command = by_caller(f"`heedful average {run} --last 1 --out ...`", f'`heedful.average(["{run}"], ..., last=1)`')
+            call = f'heedful.average(["{run}"], ..., last=1)'
+            command = by_caller(f"heedful average {run} --last 1 --out ...", call)
             raise UserError(
                 f"{file} {damage}, and there is nothing left to train: restore it from a copy, or make a model of the "
-                f"last checkpoint with {command}."
+                f"last checkpoint with `{command}`."
             ) from error
-        say(f"{file} {damage}: the best model so far, of step {position.best_step:,}, is lost; the next one replaces it")
+        say(
+            f"{file} {damage}: the best model so far, of step {position.best_step:,}, is lost; the next one replaces it"
+        )
         position.best_step = position.best_score = position.best_loss = None
         position.worse_since = 0
 

@@ -83,7 +83,7 @@ _POSITION_VALUES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
 _POSITION_KEYS: Final = {"tokens" if key == "target_tokens" else key: key for key in _POSITION_VALUES}  # by field
 
 
-class DamagedCheckpoint(UserError):
+class DamagedCheckpointError(UserError):
     """A checkpoint whose files are not what was written: `what` says which one, and how it is damaged."""
 
     def __init__(self, what: str, way_out: str) -> None:
@@ -118,14 +118,14 @@ class Position:
         """Read the content of position.json; keys that an earlier version did not write get their defaults."""
         damaged = f"the checkpoint is damaged, {way_out_of_resuming(file.parent)}"
         if not isinstance(content, dict):
-            raise DamagedCheckpoint(f"{file} does not hold a JSON object", damaged)
+            raise DamagedCheckpointError(f"{file} does not hold a JSON object", damaged)
         if missing := [key for key in _REQUIRED_KEYS if key not in content]:
-            raise DamagedCheckpoint(f"{file} does not have the key `{missing[0]}`", damaged)
+            raise DamagedCheckpointError(f"{file} does not have the key `{missing[0]}`", damaged)
         for key, (words, holds) in _POSITION_VALUES.items():
             if key in content and not holds(content[key]):
                 text = json.dumps(content[key])
                 short = text if len(text) <= 40 else f"{text[:40]}..."
-                raise DamagedCheckpoint(f"{file}: `{key}` is {short}, but must be {words}", damaged)
+                raise DamagedCheckpointError(f"{file}: `{key}` is {short}, but must be {words}", damaged)
         if unknown := content.keys() - set(_POSITION_KEYS.values()):
             raise UserError(
                 f"{file} has the key `{min(unknown)[:40]}`, which this version of Heedful does not know: resume with "
@@ -254,7 +254,7 @@ def damage_of_weights(path: Path) -> str | None:
     """Return what is wrong with the weights of a checkpoint; None if they are sound."""
     try:
         _verified_weights(path)
-    except DamagedCheckpoint as error:
+    except DamagedCheckpointError as error:
         return error.what
     return None
 
@@ -334,27 +334,27 @@ def _manifest(path: Path, way_out: str) -> dict[str, str]:
     file = path / "manifest.json"
     manifest = _parsed(_content(file, way_out))
     if not isinstance(manifest, dict) or manifest.keys() - {_OBJECTIVE} != set(_FILES):
-        raise DamagedCheckpoint(f"{file} is damaged", way_out)
+        raise DamagedCheckpointError(f"{file} is damaged", way_out)
     return manifest
 
 
 def _verified(file: Path, manifest: dict[str, str], way_out: str) -> bytes:
     data = _content(file, way_out)
     if hashlib.sha256(data).hexdigest() != manifest[file.name]:
-        raise DamagedCheckpoint(f"{file} is damaged (its sha256 is not the manifest's)", way_out)
+        raise DamagedCheckpointError(f"{file} is damaged (its sha256 is not the manifest's)", way_out)
     return data
 
 
 def _content(file: Path, way_out: str) -> bytes:
     """Read a file of a checkpoint; what cannot be read is damaged, unless that is for want of a permission."""
     if not file.exists():
-        raise DamagedCheckpoint(f"{file} is missing", way_out)
+        raise DamagedCheckpointError(f"{file} is missing", way_out)
     try:
         return read_bytes(file)
     except (UserError, MachineError) as error:
         if isinstance(error, MachineError) and getattr(error.__cause__, "errno", None) != errno.EIO:
             raise
-        raise DamagedCheckpoint(str(error).rstrip("."), way_out) from error
+        raise DamagedCheckpointError(str(error).rstrip("."), way_out) from error
 
 
 def _recorded(path: Path) -> Mapping[str, object]:

@@ -126,9 +126,7 @@ class Trainer(Generic[BatchType]):
                 self._after_update(position, meter, norm, stop, began)
         return position
 
-    def _update(
-        self, update: Sequence[MicroBatch[BatchType]], position: Position, meter: Meter
-    ) -> tuple[int, Tensor]:
+    def _update(self, update: Sequence[MicroBatch[BatchType]], position: Position, meter: Meter) -> tuple[int, Tensor]:
         """Sum gradients over the micro-batches and step; return the number of tokens and the norm of the gradient."""
         self._before_update(position.step)
         units = tokens = 0

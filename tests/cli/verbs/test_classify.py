@@ -307,4 +307,4 @@ def test_checkpoints_of_a_classifier_are_averaged(films: Path, tmp_path: Path, c
     capsys.readouterr()
     assert classify(tmp_path / "mean", file_of(tmp_path / "in", [PRAISE, BLAME])) == 0
     assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == ["pos", "neg"]
-    assert f"heedful classify mean < texts.txt" in (tmp_path / "mean/README.md").read_text()
+    assert "heedful classify mean < texts.txt" in (tmp_path / "mean/README.md").read_text()

@@ -1,4 +1,4 @@
-"""What a published model reveals: nothing of the machine that trained it; `heedful doctor MODEL` says what others do."""
+"""A published model reveals nothing of the machine that trained it; `heedful doctor MODEL` says what others do."""
 
 import json
 import shutil
@@ -76,7 +76,9 @@ def publish(model: Path, folder: Path) -> Path:
     return folder
 
 
-def test_a_published_model_has_no_word_of_the_machine_that_trained_it(home: Path, student: Path, tmp_path: Path) -> None:
+def test_a_published_model_has_no_word_of_the_machine_that_trained_it(
+    home: Path, student: Path, tmp_path: Path
+) -> None:
     published = publish(student, tmp_path / "published")
     assert sorted(path.name for path in published.iterdir()) == [
         "README.md", "config.json", "model.safetensors", "tokenizer.json",
@@ -141,6 +143,11 @@ def test_the_doctor_lists_what_the_folder_of_a_run_would_reveal(
         f"heedful: error: {student}: 3 warnings, listed in the report: mend them before publishing."
     )
 
+    assert run(["doctor", str(student), "--quick"]) == 2
+    assert capsys.readouterr().err == (
+        f"heedful: error: {student} is a model, but --set, --device, --precision and --quick are for recipes.\n"
+    )
+
     published = publish(student, tmp_path / "published")
     assert run(["doctor", str(published), "--strict"]) == 0
     told = capsys.readouterr().out
@@ -155,7 +162,9 @@ def test_the_doctor_finds_places_names_keys_and_addresses_in_any_model(
     published = publish(student, tmp_path / "published")
     key = "AKIA" + "ABCDEFGH" * 2
     with (published / "README.md").open("a") as card:
-        card.write(f"\nTrained by {USER} on {HOST}.\nPaths: /srv/secret/data and C:\\Users\\ann.\n{key} ann@example.org\n")
+        card.write(
+            f"\nTrained by {USER} on {HOST}.\nPaths: /srv/secret/data and C:\\Users\\ann.\n{key} ann@example.org\n"
+        )
     monkeypatch.setenv("LOGNAME", USER)
     monkeypatch.setattr(socket, "gethostname", lambda: HOST)
     capsys.readouterr()
@@ -178,7 +187,9 @@ def test_what_a_place_is() -> None:
         assert without_place(path) == path
 
 
-@pytest.mark.parametrize("places", ["{", "[]", '{"data.folder": 3, "data.train.9.source": "/x", "a.b": "/y", "": "/z"}'])
+@pytest.mark.parametrize(
+    "places", ["{", "[]", '{"data.folder": 3, "data.train.9.source": "/x", "a.b": "/y", "": "/z"}']
+)
 def test_a_damaged_file_of_places_is_as_good_as_none(student: Path, tmp_path: Path, places: str) -> None:
     published = publish(student, tmp_path / "published")
     (published / PLACES).write_text(places)

@@ -273,7 +273,9 @@ def test_entries_on_a_disk_that_can_only_be_read_are_used(cache: Path, monkeypat
     for function in ("mkdir", "utime", "rename", "replace", "unlink"):
         monkeypatch.setattr(os, function, read_only)
     assert cached(cache / "key", load, refuse, quiet) == "built"
-    with pytest.raises(MachineError, match=rf"other: the file system is read-only: choose another folder\. {ELSEWHERE}$"):
+    with pytest.raises(
+        MachineError, match=rf"other: the file system is read-only: choose another folder\. {ELSEWHERE}$"
+    ):
         cached(cache / "new/other", load, build, quiet)
 
 

@@ -45,7 +45,10 @@ def test_losses_that_are_not_finite_are_part_of_it() -> None:
 
 @pytest.mark.parametrize(
     "odd",
-    [{"first_step": 7}, {"units": -1}, {"units": 1.5}, {"tokens": 10**400}, {"loss": "1"}, {"waited": float("nan")}, {"seconds": -1.0}, {"skipped": True}],
+    [
+        {"first_step": 7}, {"units": -1}, {"units": 1.5}, {"tokens": 10**400}, {"loss": "1"}, {"skipped": True},
+        {"waited": float("nan")}, {"seconds": -1.0},
+    ],
     ids=str,
 )  # fmt: skip
 def test_an_odd_state_and_that_of_an_earlier_version_begin_anew(odd: dict[str, Any]) -> None:

@@ -24,11 +24,11 @@ from heedful.data.token_store import TokenStore
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.training.checkpoints import Position, Retention, last_checkpoint, load_checkpoint, save_checkpoint
+from heedful.training.meter import Meter
 from heedful.training.objectives import NextToken, Sums
 from heedful.training.optimizers.build import build_optimizer
 from heedful.training.schedules import build_learning_rate
 from heedful.training.signals import StopRequest
-from heedful.training.meter import Meter
 from heedful.training.trainer import Observer, StepMetrics, Trainer, TrainerSettings
 
 VOCABULARY = 23

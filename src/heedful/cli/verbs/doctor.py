@@ -52,6 +52,8 @@ def command(
     """
     check_output(output)
     if (expand_user(recipe) / CONFIG).is_file():
+        if set_ or device or precision or quick:
+            raise UserError(f"{recipe} is a model, but --set, --device, --precision and --quick are for recipes.")
         _examine_model(expand_user(recipe), json_, output, strict)
         return
     overrides = with_device(set_, device, precision)

@@ -88,9 +88,7 @@ def _paths(recipe: Recipe) -> Iterator[tuple[Key, str]]:
                 if isinstance(value, str):
                     yield ("data", split, number, name), value
                 else:
-                    yield from (
-                        (("data", split, number, name, place), path) for place, path in enumerate(value or ())
-                    )
+                    yield from ((("data", split, number, name, place), path) for place, path in enumerate(value or ()))
     yield ("train", "start_from"), recipe.train.start_from
     if recipe.train.distill is not None:
         yield ("train", "distill", "teacher"), recipe.train.distill.teacher

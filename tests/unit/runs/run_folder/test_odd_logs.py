@@ -1,7 +1,6 @@
 """Logs never decide whether a run resumes: odd lines are left out, and what is not a file is not recorded to."""
 
 import errno
-import json
 import os
 import shutil
 from pathlib import Path
@@ -15,7 +14,10 @@ from heedful.runs.progress import recorded_instruments, recorded_metrics
 from heedful.runs.training_run import train
 
 LOGS = ("metrics.jsonl", "instruments.jsonl", "samples.jsonl")
-OPTIONS = {"steps": 8, "log_every": 2, "checkpoint_every": 4, "validation": {"every": 4, "metric": "bleu"}, "instruments": {"every": 4}}
+OPTIONS = {
+    "steps": 8, "log_every": 2, "checkpoint_every": 4, "validation": {"every": 4, "metric": "bleu"},
+    "instruments": {"every": 4},
+}  # fmt: skip
 
 
 @pytest.fixture

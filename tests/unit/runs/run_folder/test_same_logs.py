@@ -21,6 +21,7 @@ from heedful.training.trainer import StepMetrics
 
 LOGS = ("metrics.jsonl", "samples.jsonl", "instruments.jsonl", "report.html")
 TRANSFORMER = {"family": "transformer", "width": 8, "heads": 2, "layers": 1, "inner": 8}
+BERT = TRANSFORMER | {"family": "bert", "max_positions": 16, "next_sentence": False}
 PAIRS = {"source": "a.txt", "target": "b.txt"}
 TABLE = {"tsv": "t.tsv", "text": 1, "label": 2}
 TEXT = {"text": "a.txt"}
@@ -36,7 +37,12 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "masked model": {
         "data": {"train": TEXT, "valid": TEXT | {"lines": "1-4"}, "max_length": 16},
-        "model": {"family": "bert", **{k: v for k, v in TRANSFORMER.items() if k != "family"}, "max_positions": 16, "next_sentence": False},
+        "model": {
+            "family": "bert",
+            **{k: v for k, v in TRANSFORMER.items() if k != "family"},
+            "max_positions": 16,
+            "next_sentence": False,
+        },
     },
     "classifier with accumulated batches and averages": {
         "data": {"train": TABLE, "valid": TABLE | {"lines": "1-8"}},
