@@ -37,12 +37,7 @@ CASES: dict[str, dict[str, Any]] = {
     },
     "masked model": {
         "data": {"train": TEXT, "valid": TEXT | {"lines": "1-4"}, "max_length": 16},
-        "model": {
-            "family": "bert",
-            **{k: v for k, v in TRANSFORMER.items() if k != "family"},
-            "max_positions": 16,
-            "next_sentence": False,
-        },
+        "model": BERT,
     },
     "classifier with accumulated batches and averages": {
         "data": {"train": TABLE, "valid": TABLE | {"lines": "1-8"}},
