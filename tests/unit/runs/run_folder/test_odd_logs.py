@@ -87,7 +87,6 @@ def test_a_run_resumes_without_logs_that_are_not_files(
     console = silent()
     train(make(**OPTIONS), stopped, resume=True, console=console)
     same_bits(whole / "model.safetensors", stopped / "model.safetensors")
-    assert told(console).count("cannot be written (") == 1
-    assert "training continues without recording metrics\n" in told(console)
+    assert told(console).count("training continues without recording metrics\n") == 1
     if kind == "unreadable":
         assert {name: (stopped / name).read_bytes() for name in LOGS} == before
