@@ -20,7 +20,7 @@ RECIPE = """
 folder = "{folder}"
 train = {{ source = "{folder}/train.en", target = "train.de" }}
 valid = {{ source = "train.en", target = "{folder}/train.de" }}
-test = {{ source = "{folder}/train.en", references = ["{folder}/train.de"] }}
+test = {{ source = "{folder}/train.en", target = "train.de", references = ["{folder}/train.de"] }}
 batch_tokens = 60
 [model]
 width = 8
@@ -91,7 +91,7 @@ def test_a_published_model_has_no_word_of_the_machine_that_trained_it(
     assert config["data"]["folder"] == ""
     assert config["data"]["test"][0]["references"] == ["train.de"]
     assert config["train"]["distill"]["teacher"] == TEACHER  # its name, not its place
-    assert heedful.load(published, device="cpu").translate(["en 1 a"])
+    assert heedful.Translator.load(published, "cpu").translate(["en 1 a"])
 
 
 def test_nor_have_its_run_and_its_report_but_for_the_file_that_is_there_for_them(home: Path, student: Path) -> None:

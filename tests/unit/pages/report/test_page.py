@@ -50,9 +50,11 @@ def test_a_baseline_is_in_the_chart_of_its_metric(write_run: WriteRun) -> None:
 def test_layers_are_drawn_where_instruments_measured_them(write_run: WriteRun) -> None:
     run = write_run(lines=[logged(10)])
     parts = [("encoder.1", 3.0), ("encoder.1", 4.0), ("encoder.2", 2.0)]
-    weights = [{"layer": layer, "gradient": norm, "update": norm, "weight": 10.0} for layer, norm in parts]
+    part = {"kind": "bias", "size": 3, "weight": 10.0}
+    weights = [{"layer": layer, "gradient": norm, "update": norm, **part} for layer, norm in parts]
     attention = [{"layer": "encoder.1", "kind": "self", "entropy": [1.0, 2.0]}]
-    (run / "instruments.jsonl").write_text(json.dumps({"step": 5, "weights": weights, "attention": attention}) + "\n")
+    record = {"step": 5, "learning_rate": 0.1, "weights": weights, "attention": attention}
+    (run / "instruments.jsonl").write_text(json.dumps(record) + "\n")
     drawn = {figure.name: figure for figure in layer_figures([read_run(run)])}
     assert {one.name: list(one.y) for one in drawn["layer-gradients"].series} == {
         "encoder.1": [5.0],

@@ -82,10 +82,11 @@ def test_a_run_resumes_without_logs_that_are_not_files(
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return opened(path, *more, **options)  # type: ignore[call-overload]
 
-    if kind == "unreadable":
-        monkeypatch.setattr(Path, "open", forbidden)
     console = silent()
-    train(make(**OPTIONS), stopped, resume=True, console=console)
+    with monkeypatch.context() as patch:
+        if kind == "unreadable":
+            patch.setattr(Path, "open", forbidden)
+        train(make(**OPTIONS), stopped, resume=True, console=console)
     same_bits(whole / "model.safetensors", stopped / "model.safetensors")
     assert told(console).count("training continues without recording metrics\n") == 1
     if kind == "unreadable":

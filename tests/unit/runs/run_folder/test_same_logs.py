@@ -35,14 +35,15 @@ CASES: dict[str, dict[str, Any]] = {
         "data": {"train": TEXT, "valid": TEXT | {"lines": "1-4"}, "borders": "open", "max_length": 5},
         "model": {"family": "language", "tie": False, "decoder": {"family": "recurrent", "width": 8, "embedding": 6}},
     },
-    "masked model": {
+    "masked model with a mean of checkpoints": {
         "data": {"train": TEXT, "valid": TEXT | {"lines": "1-4"}, "max_length": 16},
         "model": BERT,
+        "train": {"average": {"last": 2}},
     },
-    "classifier with accumulated batches and averages": {
+    "classifier with accumulated batches and a moving average": {
         "data": {"train": TABLE, "valid": TABLE | {"lines": "1-8"}},
         "model": {"family": "classifier", "encoder": TRANSFORMER},
-        "train": {"accumulate": 2, "moving_average": 0.9, "average": {"last": 2}},
+        "train": {"accumulate": 2, "moving_average": 0.9},
     },
     "student of a teacher": {
         "data": {"train": PAIRS, "valid": PAIRS | {"lines": "1-4"}},
