@@ -119,7 +119,7 @@ def test_a_moved_run_is_evaluated_and_resumed_as_before(
     scores = []
     for model in (student, moved):
         assert run(["evaluate", str(model), "--device", "cpu", "--json"]) == 0
-        scores.append(json.loads(capsys.readouterr().out)["figures"]["bleu"])
+        scores.append(capsys.readouterr().out.replace(str(model), "MODEL"))
     assert scores[0] == scores[1]
     assert run(["train", str(home / "longer.toml"), "--out", str(moved), "--resume"]) == 0
     assert run(["train", str(home / "longer.toml"), "--out", str(tmp_path / "whole")]) == 0

@@ -1,9 +1,9 @@
 """Places on the machine that trained a model: absolute paths of its recipe, kept apart from what is published.
 
     RUN/config.json     the recipe with the last name of each absolute path, and an empty `data.folder`
-    RUN/.places.json    the paths themselves, by their keys: this machine evaluates and resumes with them
+    RUN/.places    the paths themselves, by their keys: this machine evaluates and resumes with them
 
-Who publishes a model copies its bundle, of which `.places.json` is no part. Without it the recipe is still whole: its
+Who publishes a model copies its bundle, of which `.places` is no part. Without it the recipe is still whole: its
 files are looked up from the current folder, like all relative ones.
 """
 
@@ -16,7 +16,7 @@ from heedful.base.errors import UserError
 from heedful.base.files import machine_faults, read_json, write_json
 from heedful.config.recipe import Recipe
 
-PLACES: Final = ".places.json"
+PLACES: Final = ".places"
 _FOLDER: Final = "data.folder"
 _ZIP_MEMBER: Final = re.compile(r"(?i)(.*\.zip)(:.+)")
 
