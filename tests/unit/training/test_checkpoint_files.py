@@ -201,6 +201,7 @@ WRITTEN = {
     "seconds": 4.5,
     "facts": {"threads": 2},
     "best_loss": 1.25,
+    "meter": {},
 }
 DAMAGED = "the checkpoint is damaged, train again into another folder."
 
