@@ -5,7 +5,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from shutil import copytree, ignore_patterns
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -339,40 +339,6 @@ def test_the_folder_of_another_study_is_refused(home: Path, tmp_path: Path) -> N
     (tmp_path / "study.json").unlink()
     with refuses("...holds no study: run it first, without `page`..."):
         rewrite_page(read_study(tmp_path / MINE), tmp_path)
-
-
-@pytest.mark.parametrize("where", ["name", "keys", "seeds", "scores", "curves"])
-def test_damaged_results_are_named_with_the_way_out(where: str, home: Path, tmp_path: Path) -> None:
-    results = results_of(home / "whole")
-    results["cells"][1][where] = [1]
-    (tmp_path / RESULTS).write_text(json.dumps(results))
-    (tmp_path / "tiny.toml").write_text(RECIPE)
-    (tmp_path / MINE).write_text(STUDY)
-    with refuses(
-        "...study.json is damaged (...Error: ...): remove it, and run the study again without `page`: what is ready is "
-        "not trained again."
-    ):
-        rewrite_page(read_study(tmp_path / MINE), tmp_path)
-    assert results_of(tmp_path) == results
-
-
-def test_what_was_measured_of_a_cell_is_named_where_it_is_damaged(home: Path, tmp_path: Path) -> None:
-    copytree(home / "whole/cells", tmp_path / "cells", ignore=ignore_patterns("run"))
-    run, file = StudyRun(read_study(home / MINE), tmp_path), tmp_path / "cells/wide-1/found.json"
-    known = json.loads(file.read_bytes())
-    odd_ones: list[object] = [[], {"job": []}, {**known, "job": {"settings": ["x"]}}]
-    for odd in odd_ones:
-        file.write_text(json.dumps(odd))
-        assert [(cell.name, seed) for cell, seed in run.waiting()] == [("wide", 1)]  # it is measured again
-    file.write_text(json.dumps({**known, "job": {"settings": [None]}}))
-    with refuses(
-        "...cells/wide-1/found.json is damaged (AttributeError: ...): remove it: what is trained is not trained again."
-    ):
-        run.waiting()
-    file.write_text(json.dumps({**known, "scores": {"bleu": "x"}}))
-    with refuses(f"{tmp_path}/cells is damaged (...): remove the found.json of its folders: what is trained is not..."):
-        run.write()
-    assert not (tmp_path / RESULTS).exists()
 
 
 def test_a_cell_whose_data_cannot_be_read_is_named_before_anything_is_trained(
