@@ -22,9 +22,8 @@ def sum_per_sentence(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor
 
 
 def max_per_sentence(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
-    """Take the maximum over the tokens of each sentence; minus infinity if it has none."""
-    # The lengths are valid: "unsafe" skips a check that would wait for the device.
-    return torch.segment_reduce(x_NW, "max", lengths=layout.lengths.long(), axis=0, unsafe=True)
+    """Take the maximum over the tokens of each sentence; minus infinity if it has none. Equal maxima share gradients."""
+    return _Maxima.apply(x_NW, layout.lengths)  # type: ignore[no-untyped-call]
 
 
 def copy_to_tokens(vectors_BW: Float[Tensor, "B W"], layout: Layout) -> Float[Tensor, "N W"]:
@@ -59,6 +58,29 @@ class _Copies(torch.autograd.Function):
     def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None, None]:
         (lengths,) = ctx.saved_tensors
         return _sums(dy, lengths), None, None
+
+
+class _Maxima(torch.autograd.Function):
+    """`torch.segment_reduce`'s own gradient (2.11 to 2.13) gives each of several equal maxima the whole of a negative
+    gradient, instead of a share. In bfloat16 most maxima of long sentences are equal to others: trainings diverged."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, lengths: Tensor) -> Tensor:
+        # The lengths are valid: "unsafe" skips a check that would wait for the device.
+        largest = torch.segment_reduce(x, "max", lengths=lengths.long(), axis=0, unsafe=True)
+        ctx.save_for_backward(x, largest, lengths)
+        return largest
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, dy: Tensor) -> tuple[Tensor, None]:
+        x, largest, lengths = ctx.saved_tensors
+        tokens = x.shape[0]
+        is_largest = (x == largest.repeat_interleave(lengths, dim=0, output_size=tokens)).to(
+            torch.promote_types(x.dtype, torch.float32)
+        )
+        share = dy / _sums(is_largest, lengths)
+        return (is_largest * share.repeat_interleave(lengths, dim=0, output_size=tokens)).to(x.dtype), None
 
 
 def _sums(x: Tensor, lengths: Tensor) -> Tensor:

@@ -122,12 +122,14 @@ def test_gradients_are_those_of_finite_differences(name: str, lengths: list[int]
     assert torch.autograd.gradcheck(run, (x, *(weight.detach().requires_grad_() for weight in pool.parameters())))
 
 
-def test_the_gradient_of_a_shared_maximum_is_shared() -> None:
-    x = torch.tensor([[2.0], [5.0], [5.0], [1.0]], requires_grad=True)
+@pytest.mark.parametrize("gradient", [1.0, -1.0])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16])
+def test_the_gradient_of_a_shared_maximum_is_shared(gradient: float, dtype: torch.dtype) -> None:
+    x = torch.tensor([[2.0], [5.0], [5.0], [1.0]], requires_grad=True, dtype=dtype)
     layout = Layout.of([3, 1])
-    MaxPool()(x, layout).sum().backward()
+    (gradient * MaxPool()(x, layout)).sum().backward()
     assert x.grad is not None
-    assert x.grad.tolist() == [[0], [0.5], [0.5], [1]] == MaxPool().weights(x, layout).tolist()
+    assert (gradient * x.grad).tolist() == [[0], [0.5], [0.5], [1]] == MaxPool().weights(x, layout).tolist()
 
 
 @every_pool
