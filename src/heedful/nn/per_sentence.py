@@ -22,7 +22,7 @@ def sum_per_sentence(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor
 
 
 def max_per_sentence(x_NW: Float[Tensor, "N W"], layout: Layout) -> Float[Tensor, "B W"]:
-    """Take the maximum over the tokens of each sentence; minus infinity if it has none. Equal maxima share gradients."""
+    """Take the maximum over the tokens of each sentence; minus infinity if it has none. Equal ones share gradients."""
     return _Maxima.apply(x_NW, layout.lengths)  # type: ignore[no-untyped-call]
 
 
