@@ -57,7 +57,7 @@ def test_the_model_is_the_mean_of_exactly_the_last_checkpoints(make: Make, tmp_p
     card = (run / "mean/README.md").read_text()
     assert "the mean of 3 checkpoints, steps 8, 10, 12." in card
     assert "| loss | " in card
-    assert f"heedful translate {run / 'mean'} <" in card
+    assert "heedful translate mean <" in card
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_the_model_is_the_mean_of_exactly_the_best_checkpoints(
     validation = {"every": 2, "metric": metric}
     recipe = make(checkpoint_every=2, validation=validation, average={"best": 3})
     run = train(recipe, tmp_path / "run", console=silent())
-    assert kept(run) == sorted({*steps, 12})
+    assert kept(run) == sorted({*steps, 10, 12})
     assert scores_of(run) == {step: scores[step] for step in kept(run)}
     assert is_mean_of(run, steps)
 

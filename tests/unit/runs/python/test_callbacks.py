@@ -56,7 +56,7 @@ def test_callbacks_are_called_at_steps_logs_validations_and_checkpoints(make: Ma
 def test_a_callback_stops_the_run_and_it_resumes_exactly(make: Make, tmp_path: Path, stop_at: tuple[str, int]) -> None:
     console = silent()
     stopped = heedful.train(make(), tmp_path / "run", callbacks=[Recorder(stop_at)], console=console)
-    assert [path.name for path in (stopped / "checkpoints").glob("step-*")] == [f"step-{stop_at[1]:08d}"]
+    assert max(path.name for path in (stopped / "checkpoints").glob("step-*")) == f"step-{stop_at[1]:08d}"
     message = (
         f"Stopped by a callback at step {stop_at[1]} of 12, checkpoint saved. Train with `resume=True` to continue."
     )
