@@ -157,7 +157,7 @@ def test_the_card_says_how_to_generate(folder: Path, tmp_path: Path) -> None:
     assert found.model_type == "gpt2"
     card = (tmp_path / "out" / "README.md").read_text()
     assert f"imported from {folder.name}, a gpt2 model of `transformers`, training data unknown.\n" in card
-    assert f"heedful generate {tmp_path}/out" in card
+    assert "heedful generate out" in card
 
 
 # --- vocabularies -----------------------------------------------------------------------------------------------------
