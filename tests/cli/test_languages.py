@@ -207,7 +207,7 @@ def test_validation_knows_the_languages(both: Path) -> None:
     entries = [json.loads(line) for line in (both / "metrics.jsonl").read_text().splitlines()]
     assert [entry["bleu"] > 50 for entry in entries if entry["part"] == "valid"][-1]
     card = (both / "README.md").read_text()
-    assert f"heedful translate {both} --to de < text.txt" in card
+    assert f"heedful translate {both.name} --to de < text.txt" in card
     assert 'model.translate(["..."], to="de")' in card
 
 
