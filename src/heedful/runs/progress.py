@@ -146,6 +146,11 @@ class RunProgress:
             told = [dict(zip(names, one, strict=True)) for one in samples]
             self._append(self._metrics.with_name(SAMPLES), {"step": step, "samples": told})
 
+    def record(self, step: int, values: Mapping[str, Any]) -> None:
+        """Record something else with the metrics of a step; it has a `part`."""
+        if self._metrics:
+            self._append(self._metrics, {"step": step, **values})
+
     def measured(self, record: Mapping[str, Any]) -> None:
         """Record a measurement of the instruments."""
         if self._instruments:

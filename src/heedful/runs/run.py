@@ -1,7 +1,10 @@
 """A run and its folder: trains to the end, validates, saves, reports, and averages."""
 
+import sys
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from math import isfinite
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +17,8 @@ from heedful.config.model.pooled import TextModel
 from heedful.config.recipe import Recipe
 from heedful.config.train.schedules import Wait
 from heedful.config.train.table import Average
+from heedful.data.epochs.plan import Indices
+from heedful.data.prepare.sources import name_rows
 from heedful.metrics.own_metrics import Metrics
 from heedful.models.bundle import Bundle, copy_weights, write_description, write_weights
 from heedful.models.own_parts import handed_over
@@ -33,6 +38,7 @@ from heedful.training.checkpoints import (
     checkpoint_weights,
     damage_of_weights,
     last_checkpoints,
+    load_checkpoint,
     save_checkpoint,
     step_of,
 )
@@ -262,9 +268,33 @@ class RunObserver(Observer):
             self.report.rewrite()
         self.callbacks.validation(Validation(position.step, scores, best))
 
+    def not_finite(self, step: int, message: str, record: Mapping[str, Any]) -> None:
+        """Show which updates were not applied, or a return because of them, and record it."""
+        if message:
+            self.progress.say(message)
+        if record:
+            self.progress.record(step, record)
+
+    def name_rows(self, rows: Indices) -> list[str]:
+        """Return the files and lines of rows."""
+        prepared = self.job.prepared
+        return name_rows(prepared.sources, [len(store) for store in prepared.train], rows)
+
+    def return_before(self, step: int) -> Position | None:
+        """Restore the last checkpoint before a step, and drop what was recorded after it."""
+        job, saved = self.job, last_checkpoints(self.run / CHECKPOINTS, sys.maxsize)
+        for path in [one for one in reversed(saved) if step_of(one) < step]:
+            with suppress(UserError):  # a damaged one: the one before may not be
+                position = load_checkpoint(path, job.model, job.optimizer, job.objective)
+                self.progress.begin(self.run, position.step, job.recipe.rules.tokens)
+                return position
+        return None
+
     def checkpoint(self, position: Position) -> None:
         """Save a checkpoint to resume from."""
         job, retention = self.job, retention_of(self.job.recipe)
+        if position.not_finite.get("streak"):  # the run may return to one that would be removed now
+            retention = replace(retention, last=sys.maxsize)
         saved = save_checkpoint(self.run / CHECKPOINTS, job.model, job.optimizer, position, retention, job.objective)
         if self.stop.saving:
             self.progress.say(f"Checkpoint saved at step {position.step:,}, as SIGUSR1 requested")
@@ -292,6 +322,8 @@ def build_trainer(
         validate_every=train.validation.every,
         patience=train.validation.patience,
         higher_is_better=higher_is_better(job.recipe),
+        in_a_row=train.not_finite.in_a_row,
+        returns=train.not_finite.returns,
     )
     table, instruments = train.instruments, None
     if table is not None and measured is not None:

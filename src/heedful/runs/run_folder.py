@@ -41,6 +41,7 @@ _FREE_KEYS: Final = (
     "train.capture",
     "train.log_every",
     "train.instruments",
+    "train.not_finite",
     "train.checkpoint_every",
     "train.keep_checkpoints",
     "train.report",

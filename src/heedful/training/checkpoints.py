@@ -38,6 +38,7 @@ from heedful.base.files import (
 )
 from heedful.base.notes import note
 from heedful.models.weights import tensors_from_bytes, weights_from_bytes, weights_to_bytes
+from heedful.training.not_finite import is_state
 from heedful.training.objectives import Objective, StatefulObjective
 from heedful.training.optimizers.state import check_optimizer_state, load_optimizer_state, optimizer_state
 
@@ -79,6 +80,7 @@ _POSITION_VALUES: Final[Mapping[str, tuple[str, Callable[[object], bool]]]] = {
     "facts": ("an object", lambda value: isinstance(value, dict)),
     "best_loss": _SCORE,
     "meter": ("an object", lambda value: isinstance(value, dict)),
+    "not_finite": ("an object that Heedful wrote", is_state),
 }
 _POSITION_KEYS: Final = {"tokens" if key == "target_tokens" else key: key for key in _POSITION_VALUES}  # by field
 
@@ -108,6 +110,7 @@ class Position:
     facts: dict[str, Any] = field(default_factory=dict)  # what must not change if a resumed run is to be exact
     best_loss: float | None = None  # validation loss of the best model, which decides between equal scores
     meter: dict[str, Any] = field(default_factory=dict, compare=False)  # sums since metrics were logged: see `Meter`
+    not_finite: dict[str, Any] = field(default_factory=dict)  # updates that were not applied: see `NotFiniteUpdates`
 
     def to_json(self) -> dict[str, Any]:
         """Return the content of position.json."""

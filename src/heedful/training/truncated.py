@@ -104,7 +104,11 @@ class TruncatedBackPropagation:
         self._keep(state)
 
     def _keep(self, state: RecurrentState) -> None:
-        """Take over a state: into the memory of the one before, where that has its shape."""
+        """Take over a state: into the memory of the one before, where that has its shape.
+
+        Rows that are not finite start again from zeros: an update that is not applied must not spoil the next ones.
+        """
+        state = RecurrentState.of([part.masked_fill(~part.isfinite().all(-1, keepdim=True), 0) for part in state.parts])
         if self._carried is None or not _alike(self._carried, state):
             self._carried = RecurrentState.of([part.detach().clone() for part in state.parts])
             return

@@ -63,6 +63,7 @@ class EagerUpdates(Generic[BatchType]):
     ) -> None:
         self._batch_loss, self._optimizer, self._clip_norm, self._device = batch_loss, optimizer, clip_norm, device
         self._parameters = [p for group in optimizer.param_groups for p in group["params"]]
+        self._loss = torch.zeros((), dtype=torch.float64, device=device)  # of the update; recorded passes write it too
         self.average = MovingAverage(optimizer)
 
     def add(self, batch: BatchType, first: bool) -> Sums:
@@ -70,23 +71,29 @@ class EagerUpdates(Generic[BatchType]):
 
         The returned sums have no gradients, are on the device, and must be read before the next call.
         """
-        return self.differentiate(batch.to(self._device, non_blocking=True))
+        return self.differentiate(batch.to(self._device, non_blocking=True), first)
 
     def step(self, units: int, rate: float) -> Tensor:
-        """Divide the gradients by the units, clip, and step if they are finite; return their norm before clipping."""
+        """Divide the gradients by the units, clip, and step if they are finite; return their norm before clipping.
+
+        The norm is not finite if the loss is not.
+        """
         norm = self.apply(torch.full((), float(units), device=self._device), rate)
         self._optimizer.zero_grad()
         return norm
 
-    def differentiate(self, batch: BatchType) -> Sums:
+    def differentiate(self, batch: BatchType, first: bool = True) -> Sums:
         """Add the gradients of a batch that is on the device."""
         sums = self._batch_loss(batch)
         sums.loss.backward()
-        return Sums(sums.loss.detach(), sums.likelihood.detach())
+        loss = sums.loss.detach()
+        self._loss.copy_(loss) if first else self._loss.add_(loss)
+        return Sums(loss, sums.likelihood.detach())
 
     def apply(self, units: Tensor, rate: float | Tensor) -> Tensor:
         """Step the optimizer with the summed gradients."""
         norm = torch.nn.utils.get_total_norm(p.grad for p in self._parameters if p.grad is not None) / units
+        norm = norm + (0 * self._loss).to(norm.dtype)  # NaN where the loss is not finite, and otherwise the norm itself
         finite = norm.isfinite()
         scale = units if self._clip_norm is None else units * (norm / self._clip_norm).clamp(min=1)
         for group in self._optimizer.param_groups:
@@ -181,4 +188,4 @@ class CapturedUpdates(EagerUpdates[BatchType]):
         if first:
             self._optimizer.zero_grad()
         batch.forget()  # cached values are not recorded: replays would use those of the first batch
-        return record(lambda: self.differentiate(batch), self._stream, self._pool)
+        return record(lambda: self.differentiate(batch, first), self._stream, self._pool)

@@ -7,6 +7,7 @@ from pydantic import (
     BeforeValidator,
     Field,
     NonNegativeFloat,
+    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     SerializerFunctionWrapHandler,
@@ -60,6 +61,15 @@ class Average(Section):
         if (self.last is None) == (self.best is None):
             raise ValueError("must have one key: `last` or `best`, the number of checkpoints to average")
         return self
+
+
+class NotFinite(Section):
+    """What a run does about losses and gradients that are not finite; updates with them are never applied."""
+
+    in_a_row: PositiveInt = 5
+    """Number of such updates in a row after which a run returns to its last checkpoint and leaves their batches out."""
+    returns: NonNegativeInt = 3
+    """Number of returns after which the run ends instead."""
 
 
 class Masking(Section):
@@ -187,6 +197,8 @@ class Train(Section):
     """Probability that a recurrent decoder is fed the true token, as it decays with the update; by default always."""
     clip_norm: PositiveFloat | None = Field(default=None, examples=[1.0])
     """Maximum norm of the gradient; by default it is not clipped."""
+    not_finite: NotFinite = NotFinite()
+    """What to do if several updates in a row have a loss or a gradient that is not finite."""
     seed: int = 1
     """Seed of all random choices."""
     device: Device = "auto"

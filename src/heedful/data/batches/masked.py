@@ -24,7 +24,7 @@ from heedful.data.collate import (
     places_of,
     rows_by_store,
 )
-from heedful.data.epochs.plan import batches_by_length, generator, spread
+from heedful.data.epochs.plan import Indices, batches_by_length, generator, spread
 from heedful.data.token_store import TokenStore
 
 # Any numbers, but always the same: they decide where masks are.
@@ -93,6 +93,10 @@ class MaskedFeed:
         """Make one micro-batch."""
         made = self._collate(spans)
         return made.pin_memory() if self.pin else made
+
+    def rows(self, spans: Spans) -> Indices:
+        """Return the documents of a micro-batch, counted through all stores."""
+        return np.unique(spans.first.documents)
 
     def placed(self, static: StaticShape | None, pin: bool) -> Self:
         """Return the feed for a device."""

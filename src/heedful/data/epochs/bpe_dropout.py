@@ -288,17 +288,20 @@ class EpochStores:
         self._stores, self._drawings, self._seed, self._longest = stores, drawings, seed, longest
         self._made: dict[int, Future[Stores]] = {}
         self._lock = threading.Lock()  # of drawings, which remember words
+        self._kept = threading.Lock()  # of what is made: a loader and who names examples ask for epochs
 
     def __call__(self, epoch: int) -> Stores:
         """Return the stores of an epoch."""
-        for wanted in (epoch, epoch + 1):
-            if wanted not in self._made:
-                self._made[wanted] = Future()
-                made = (self._made[wanted], wanted)
-                threading.Thread(target=self._make, args=made, name="heedful-bpe-dropout", daemon=True).start()
-        for old in [known for known in self._made if known not in (epoch, epoch + 1)]:
-            del self._made[old]
-        return self._made[epoch].result()
+        with self._kept:
+            for wanted in (epoch, epoch + 1):
+                if wanted not in self._made:
+                    self._made[wanted] = Future()
+                    made = (self._made[wanted], wanted)
+                    threading.Thread(target=self._make, args=made, name="heedful-bpe-dropout", daemon=True).start()
+            for old in [known for known in self._made if known not in (epoch, epoch + 1)]:
+                del self._made[old]
+            mine = self._made[epoch]
+        return mine.result()
 
     def _make(self, made: "Future[Stores]", epoch: int) -> None:
         try:
@@ -354,6 +357,14 @@ class RedrawnFeed(Generic[RowBatch]):
     def batch(self, planned: RedrawnRows) -> RowBatch:
         """Make one micro-batch."""
         return replace(self.feed, stores=planned.stores).batch(planned.indices)
+
+    def rows(self, planned: RedrawnRows) -> Indices:
+        """Return the rows of a micro-batch, counted through all stores."""
+        return planned.indices
+
+    def some(self, planned: RedrawnRows, places: Indices) -> RowBatch:
+        """Make a micro-batch of some rows of another one."""
+        return self.batch(replace(planned, indices=planned.indices[places]))
 
     def placed(self, static: StaticShape | None, pin: bool) -> Self:
         """Return the feed for a device."""

@@ -2,7 +2,7 @@
 
 import queue
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
@@ -114,6 +114,14 @@ class RowFeed(Generic[RowBatch]):
         made = self.collator.batch(self.stores, indices, self.static, self.multiple)
         return made.pin_memory() if self.pin else made
 
+    def rows(self, indices: Indices) -> Indices:
+        """Return the rows of a micro-batch, counted through all stores."""
+        return indices
+
+    def some(self, indices: Indices, places: Indices) -> RowBatch:
+        """Make a micro-batch of some rows of another one."""
+        return self.batch(indices[places])
+
     def placed(self, static: StaticShape | None, pin: bool) -> Self:
         """Return the feed for a device; a collator that can pin memory itself does so, without another copy."""
         collator: Any = self.collator
@@ -124,9 +132,15 @@ class RowFeed(Generic[RowBatch]):
 class Loader(Generic[Batch]):
     """Endless micro-batches from (epoch, index) on; close it, or use it in a `with` block."""
 
-    def __init__(self, feed: Feed[Batch], start: tuple[int, int] = (0, 0), ahead: int = 4) -> None:
-        self._feed = feed
-        self._start = start
+    def __init__(
+        self,
+        feed: Feed[Batch],
+        start: tuple[int, int] = (0, 0),
+        ahead: int = 4,
+        without: Container[tuple[int, int]] = frozenset(),
+    ) -> None:
+        """`without` are micro-batches that are left out, by epoch and number."""
+        self._feed, self._start, self._without = feed, start, without
         self._ready: queue.Queue[MicroBatch[Batch] | BaseException] = queue.Queue(ahead)
         self._closed = threading.Event()
         self._thread = threading.Thread(target=self._run, name="heedful-loader", daemon=True)
@@ -175,17 +189,23 @@ class Loader(Generic[Batch]):
             return True
         return False
 
+    def _numbered(self, epoch: int) -> Iterator[tuple[int, Any]]:
+        """Yield the planned micro-batches of an epoch with their numbers, without those that are left out."""
+        for index, planned in enumerate(self._feed.plan(epoch)):
+            if (epoch, index) not in self._without:
+                yield index, planned
+
     def _micro_batches(self) -> Iterator[MicroBatch[Batch]]:
         epoch, first = self._start
         while True:
             count = 0
-            for planned, last in _with_last(self._feed.plan(epoch)):
+            for index, planned, last in _with_last(self._numbered(epoch)):
                 if self._closed.is_set():
                     return
-                if count >= first:
-                    yield MicroBatch(epoch, count, last, self._feed.batch(planned))
-                count += 1
-            if first > count:
+                count = index + 1
+                if index >= first:
+                    yield MicroBatch(epoch, index, last, self._feed.batch(planned))
+            if first > count and not self._without:
                 raise UserError(
                     f"Epoch {epoch} has {count:,} micro-batches, but training continues at number {first:,}: "
                     "the training data or `data.batch_tokens` changed since the checkpoint was written."
@@ -193,12 +213,12 @@ class Loader(Generic[Batch]):
             epoch, first = epoch + 1, 0
 
 
-def _with_last(micro_batches: Iterable[Any]) -> Iterator[tuple[Any, bool]]:
+def _with_last(micro_batches: Iterable[tuple[int, Any]]) -> Iterator[tuple[int, Any, bool]]:
     """Yield each with whether it is the last one."""
-    before: Any = None
-    for planned in micro_batches:
+    before: tuple[int, Any] | None = None
+    for numbered in micro_batches:
         if before is not None:
-            yield before, False
-        before = planned
+            yield *before, False
+        before = numbered
     if before is not None:
-        yield before, True
+        yield *before, True

@@ -10,6 +10,7 @@ from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.files import check_files, content_key
+from heedful.data.prepare.sources import Source
 from heedful.data.prepare.stores import Rows, build_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
@@ -28,6 +29,7 @@ class Prepared:
     train: tuple[TokenStore, ...]  # one per corpus
     weights: tuple[float, ...]  # of the training corpora
     valid: tuple[TokenStore, ...]
+    sources: tuple[Source, ...] = ()  # where the rows of the training stores are from
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,13 +117,18 @@ class Preparation:
         makes that itself.
         """
 
+        sources: list[Source] = []
+
         def made(corpus: AnyCorpus, training: bool) -> TokenStore:
             found = store(corpus, training)
+            if training:
+                sources.append(Source(corpus, found if isinstance(found, Rows) else None))
             return self.store(corpus, found) if isinstance(found, Rows) else found
 
         train = tuple(made(corpus, True) for corpus in self.data.train)
         weights = weights_of(self.data, [len(each) for each in train])
-        return Prepared(vocabularies, train, weights, tuple(made(corpus, False) for corpus in self.data.valid))
+        valid = tuple(made(corpus, False) for corpus in self.data.valid)
+        return Prepared(vocabularies, train, weights, valid, tuple(sources))
 
 
 def weights_of(data: Data, sizes: Sequence[int]) -> tuple[float, ...]:

@@ -70,7 +70,8 @@ class RewardedCaptions(Captions):
         with torch.no_grad():  # a reward is a constant
             known_N = label_log_probabilities(predicted.states_NE, output.weight, output.bias, batch.labels).float()
         mean = known_N.mean()
-        baseline = mean if self._baseline is None else self._baseline.to(mean.device)
+        baseline = mean.nan_to_num(0, 0, 0) if self._baseline is None else self._baseline.to(mean.device)
+        mean = torch.where(mean.isfinite(), mean, baseline)  # an update that is not applied spoils no later one
         reward_N = rewards(known_N - baseline, layout, self.discount)
         self._baseline = _DECAY * baseline + (1 - _DECAY) * mean
         drawn = (reward_N * log_p_N).sum() + self.entropy * entropy_N.sum()
