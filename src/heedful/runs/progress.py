@@ -147,8 +147,8 @@ class RunProgress:
             self._append(self._metrics.with_name(SAMPLES), {"step": step, "samples": told})
 
     def record(self, step: int, values: Mapping[str, Any]) -> None:
-        """Record something else with the metrics of a step; it has a `part`."""
-        if self._metrics:
+        """Record something else with the metrics of a step, if there is anything; it has a `part`."""
+        if self._metrics and values:
             self._append(self._metrics, {"step": step, **values})
 
     def measured(self, record: Mapping[str, Any]) -> None:

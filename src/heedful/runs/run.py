@@ -18,7 +18,6 @@ from heedful.config.recipe import Recipe
 from heedful.config.train.schedules import Wait
 from heedful.config.train.table import Average
 from heedful.data.epochs.plan import Indices
-from heedful.data.prepare.sources import name_rows
 from heedful.metrics.own_metrics import Metrics
 from heedful.models.bundle import Bundle, copy_weights, write_description, write_weights
 from heedful.models.own_parts import handed_over
@@ -272,13 +271,11 @@ class RunObserver(Observer):
         """Show which updates were not applied, or a return because of them, and record it."""
         if message:
             self.progress.say(message)
-        if record:
-            self.progress.record(step, record)
+        self.progress.record(step, record)
 
     def name_rows(self, rows: Indices) -> list[str]:
         """Return the files and lines of rows."""
-        prepared = self.job.prepared
-        return name_rows(prepared.sources, [len(store) for store in prepared.train], rows)
+        return self.job.prepared.name_rows(rows)
 
     def return_before(self, step: int) -> Position | None:
         """Restore the last checkpoint before a step, and drop what was recorded after it."""

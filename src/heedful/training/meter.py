@@ -13,7 +13,7 @@ import torch
 
 from heedful.training.objectives import Sums
 
-_COUNTS: Final = ("first_step", "units", "tokens", "skipped", "not_finite")
+_COUNTS: Final = ("first_step", "units", "tokens", "skipped")
 _SUMS: Final = ("loss", "likelihood")
 _SECONDS: Final = ("seconds", "waited")
 
@@ -24,7 +24,6 @@ class Meter:
     def __init__(self, device: torch.device, step: int, state: Mapping[str, Any] | None = None) -> None:
         """Begin after a step, with the sums that a checkpoint of this step has, if it has them."""
         self.device = device
-        self.not_finite = 0  # consecutive updates without a finite gradient, as of the last report
         self.restart(step)
         if state and _is_sound(state) and state["first_step"] <= step:
             self._load(state)
@@ -47,7 +46,6 @@ class Meter:
             "units": self.units,
             "tokens": self.tokens,
             "skipped": int(self.skipped),
-            "not_finite": self.not_finite,
             "loss": float(self.loss),
             "likelihood": float(self.likelihood),
             "seconds": self.seconds,
@@ -56,7 +54,7 @@ class Meter:
 
     def _load(self, state: Mapping[str, Any]) -> None:
         self.first_step, self.units, self.tokens = state["first_step"], state["units"], state["tokens"]
-        self.not_finite, self._waited_before = state["not_finite"], state["waited"]
+        self._waited_before = state["waited"]
         self.skipped += state["skipped"]
         self.loss += state["loss"]
         self.likelihood += state["likelihood"]

@@ -1,7 +1,7 @@
 """From the recipe of any task to what training needs to know about its data: the steps that all tasks share."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Self
 
 from heedful.base.errors import HeedfulError, UserError
@@ -9,8 +9,9 @@ from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.data import Data
 from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
+from heedful.data.collate import Rows as Indices
 from heedful.data.corpora.files import check_files, content_key
-from heedful.data.prepare.sources import Source
+from heedful.data.prepare.sources import Source, name_rows
 from heedful.data.prepare.stores import Rows, build_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
@@ -31,6 +32,10 @@ class Prepared:
     valid: tuple[TokenStore, ...]
     sources: tuple[Source, ...] = ()  # where the rows of the training stores are from
 
+    def name_rows(self, rows: Indices) -> list[str]:
+        """Return the files and lines of training rows, which are counted through all stores."""
+        return name_rows(self.sources, [len(store) for store in self.train], rows)
+
 
 @dataclass(frozen=True, eq=False)
 class Preparation:
@@ -40,6 +45,7 @@ class Preparation:
     progress: Say
     given: Vocabularies | None
     contents: Contents
+    rows: dict[AnyCorpus, Rows[Any]] = field(default_factory=dict)  # of the stores that were made
 
     @classmethod
     def of(cls, recipe: Recipe, progress: Say, given: Vocabularies | None) -> Self:
@@ -106,6 +112,7 @@ class Preparation:
 
     def store(self, corpus: AnyCorpus, rows: Rows[Any]) -> TokenStore:
         """Return the store of a corpus."""
+        self.rows[corpus] = rows
         return build_store(corpus, rows, self.contents[corpus], self.progress)
 
     def prepared(
@@ -117,18 +124,15 @@ class Preparation:
         makes that itself.
         """
 
-        sources: list[Source] = []
-
         def made(corpus: AnyCorpus, training: bool) -> TokenStore:
             found = store(corpus, training)
-            if training:
-                sources.append(Source(corpus, found if isinstance(found, Rows) else None))
             return self.store(corpus, found) if isinstance(found, Rows) else found
 
         train = tuple(made(corpus, True) for corpus in self.data.train)
         weights = weights_of(self.data, [len(each) for each in train])
+        sources = tuple(Source(corpus, self.rows.get(corpus)) for corpus in self.data.train)
         valid = tuple(made(corpus, False) for corpus in self.data.valid)
-        return Prepared(vocabularies, train, weights, valid, tuple(sources))
+        return Prepared(vocabularies, train, weights, valid, sources)
 
 
 def weights_of(data: Data, sizes: Sequence[int]) -> tuple[float, ...]:

@@ -15,7 +15,7 @@ CPU = torch.device("cpu")
 def filled() -> Meter:
     meter = Meter(CPU, 4)
     meter.add(Sums(torch.tensor(0.1), torch.tensor(1 / 3)))
-    meter.units, meter.tokens, meter.not_finite = 7, 9, 2
+    meter.units, meter.tokens = 7, 9
     meter.skipped += 1
     return meter
 
@@ -27,7 +27,7 @@ def test_a_meter_continues_from_its_state() -> None:
     after = Meter(CPU, 6, state)
     with after.waiting():
         pass
-    assert (after.first_step, after.units, after.tokens, int(after.skipped), after.not_finite) == (4, 7, 9, 1, 2)
+    assert (after.first_step, after.units, after.tokens, int(after.skipped)) == (4, 7, 9, 1)
     for meter in (before, after):
         meter.add(Sums(torch.tensor(1e-9), torch.tensor(1e-9)))
     assert (float(before.loss), float(before.likelihood)) == (float(after.loss), float(after.likelihood))
@@ -54,4 +54,4 @@ def test_losses_that_are_not_finite_are_part_of_it() -> None:
 def test_an_odd_state_and_that_of_an_earlier_version_begin_anew(odd: dict[str, Any]) -> None:
     for state in (filled().state() | odd, {}, None):
         meter = Meter(CPU, 6, state)
-        assert (meter.first_step, meter.units, float(meter.loss), meter.not_finite) == (6, 0, 0.0, 0)
+        assert (meter.first_step, meter.units, float(meter.loss)) == (6, 0, 0.0)
