@@ -113,8 +113,9 @@ class Position:
     not_finite: dict[str, Any] = field(default_factory=dict)  # updates that were not applied: see `NotFiniteUpdates`
 
     def to_json(self) -> dict[str, Any]:
-        """Return the content of position.json."""
-        return {key: getattr(self, name) for name, key in _POSITION_KEYS.items()}
+        """Return the content of position.json, for most runs without `not_finite`: earlier versions do not know it."""
+        written = {key: getattr(self, name) for name, key in _POSITION_KEYS.items()}
+        return written if self.not_finite else {key: value for key, value in written.items() if key != "not_finite"}
 
     @classmethod
     def from_json(cls, content: object, file: Path) -> "Position":

@@ -195,9 +195,7 @@ def killed_at(injected: Injected, call: int) -> Iterator[None]:
 def test_returns_are_bounded_and_what_was_saved_stays(make: Make, tmp_path: Path, injected: Injected) -> None:
     injected.from_step = 7
     console = silent()
-    with refuses(
-        "The gradient was not finite in any of the last 4 updates (step 8) after 2 returns: lower the learning rate,..."
-    ):
+    with refuses("...last 4 updates (step 8) after 2 returns: lower..."):
         train(make(**MANY), tmp_path / "run", console=console)
     assert told(console).count("Back to step 4") == 2
     saved = load_file(tmp_path / "run/checkpoints/step-00000004/model.safetensors")
@@ -220,5 +218,5 @@ def test_without_a_checkpoint_before_them_a_run_goes_on_if_it_can(
 
 def test_no_return_is_allowed_if_a_recipe_says_so(make: Make, tmp_path: Path, injected: Injected) -> None:
     injected.from_step = 7
-    with refuses("The gradient was not finite in any of the last 4 updates (step 10): lower..."):
+    with refuses("...last 4 updates (step 10): lower..."):
         train(make(**{**MANY, "not_finite": {"in_a_row": 3, "returns": 0}}), tmp_path / "run", console=silent())
