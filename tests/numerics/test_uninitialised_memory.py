@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -26,7 +27,7 @@ from heedful.nn.layers import linear_gpu
 from heedful.nn.losses.cross_entropy_gpu import chunked_cross_entropy
 
 WIDTH = 20  # not a power of two, as 400 and 640 are not
-DETERMINISTIC = torch.utils.deterministic  # type: ignore[attr-defined]
+DETERMINISTIC: Any = torch.utils.deterministic
 
 
 @contextmanager
