@@ -34,12 +34,12 @@ def measure(pytest_arguments: list[str], folder: Path) -> tuple[dict[str, float]
     environment = {**os.environ, "COVERAGE_PROCESS_START": str(settings)}  # processes that tests start count too
     passed = True
     for number, selection in enumerate(SELECTIONS):
-        command = [sys.executable, "-m", "pytest", "-n", "2", "--dist", "worksteal", "-m", selection]
+        command = [sys.executable, "-P", "-m", "pytest", "-n", "2", "--dist", "worksteal", "-m", selection]
         command += ["--cov", f"--cov-config={settings}", "--cov-report=", *(["--cov-append"] if number else [])]
         ended = subprocess.run([*command, *pytest_arguments], cwd=ROOT, env=environment)
         passed = passed and ended.returncode in (0, NOTHING_SELECTED)
     written = ["-m", "coverage", "json", f"--rcfile={settings}", "-o", str(folder / "coverage.json"), "--quiet"]
-    subprocess.run([sys.executable, *written], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-P", *written], cwd=ROOT, check=True)
     return json.loads((folder / "coverage.json").read_text())["totals"], passed
 
 

@@ -9,7 +9,6 @@ With --demo, the demo itself runs from its first line to its last, alone and bes
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from statistics import harmonic_mean, median
 
+from heedful.base.processes import child_environment, run_module
+
 NEIGHBOUR = "while True: pass"
 OVERRIDES = ("train.precision=float32", "train.steps=100000", "train.log_every=5", "train.validation.every=100000")
 
@@ -26,7 +27,7 @@ OVERRIDES = ("train.precision=float32", "train.steps=100000", "train.log_every=5
 @contextmanager
 def neighbours(count: int) -> Iterator[None]:
     """Keep so many single-threaded processes busy."""
-    started = [subprocess.Popen([sys.executable, "-c", NEIGHBOUR]) for _ in range(count)]
+    started = [subprocess.Popen([sys.executable, "-P", "-c", NEIGHBOUR]) for _ in range(count)]
     try:
         yield
     finally:
@@ -40,8 +41,9 @@ def training_speed(seconds: float) -> float:
     with tempfile.TemporaryDirectory() as folder:
         run = Path(folder) / "run"
         overrides = [argument for override in OVERRIDES for argument in ("--set", override)]
-        command = [sys.executable, "-m", "heedful", "train", "demo-en-es", "--out", str(run), *overrides]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        command = run_module("heedful", "train", "demo-en-es", "--out", str(run), *overrides)
+        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        with subprocess.Popen(command, env=child_environment(), **silent) as process:
             metrics = run / "metrics.jsonl"
             while not metrics.exists():
                 assert process.poll() is None, "training ended before its first update"
@@ -55,9 +57,8 @@ def training_speed(seconds: float) -> float:
 def demo_minutes() -> float:
     """Run the demo in float32, from its first line to its last."""
     with tempfile.TemporaryDirectory() as folder:
-        environment = {**os.environ, "HEEDFUL_CACHE": str(Path(folder) / "cache")}
-        command = [sys.executable, "-m", "heedful", "demo", "--out", str(Path(folder) / "run")]
-        command += ["--set", "train.precision=float32"]
+        environment = {**child_environment(), "HEEDFUL_CACHE": str(Path(folder) / "cache")}
+        command = run_module("heedful", "demo", "--out", str(Path(folder) / "run"), "--set", "train.precision=float32")
         began = time.monotonic()
         subprocess.run(command, stdin=subprocess.DEVNULL, env=environment, check=True)
         return (time.monotonic() - began) / 60

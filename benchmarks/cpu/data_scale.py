@@ -11,7 +11,6 @@ memory rose above its samples in between is added.
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from heedful.base.processes import child_environment
 
 PAIRS, TENTH = 4_500_000, 10
 VOCABULARY, BATCH_TOKENS, BATCHES = 32_000, 4096, 200
@@ -197,8 +198,9 @@ def descendants(root: int) -> Iterator[int]:
 def measured(folder: Path, cache: Path) -> Mapping[str, Any]:
     """The figures of the work on one folder of text."""
     memory = Memory()
-    command = [sys.executable, __file__, "--work", str(folder)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "HEEDFUL_CACHE": str(cache)}) as process:
+    environment = {**child_environment(), "HEEDFUL_CACHE": str(cache)}
+    command = [sys.executable, "-P", __file__, "--work", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as process:
         while process.poll() is None:
             memory.sample(process.pid)
             time.sleep(SAMPLE_SECONDS)

@@ -11,11 +11,11 @@ import argparse
 import hashlib
 import os
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
+from heedful.base.processes import child_environment, run_module
 from heedful.metrics.recorded_results import record
 
 
@@ -23,16 +23,16 @@ def command(recipe: str, steps: int, out: Path, *more: str) -> list[str]:
     settings = (f"train.steps={steps}", f"train.checkpoint_every={steps // 4}", "train.deterministic=true",
                 "train.device=cuda", "model.dropout=0.1", "model.dropout_attention=0.1", *more)  # fmt: skip
     sets = [word for setting in settings for word in ("--set", setting)]
-    return [sys.executable, "-m", "heedful", "train", recipe, *sets, "--out", str(out)]
+    return run_module("heedful", "train", recipe, *sets, "--out", str(out))
 
 
 def train(*words: str) -> None:
-    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=child_environment())
 
 
 def killed_and_resumed(words: list[str], out: Path) -> int:
     """Kill the run after its first checkpoint, resume it, and return the step it was killed at."""
-    process = subprocess.Popen(words, stdout=subprocess.DEVNULL)
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, env=child_environment())
     while not any((out / "checkpoints").glob("step-*")):
         if process.poll() is not None:
             raise SystemExit("the run ended before its first checkpoint")

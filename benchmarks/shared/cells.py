@@ -19,6 +19,7 @@ from benchmarks.shared.gpu_work import choose_names
 
 from heedful.base.errors import HeedfulError
 from heedful.base.files import read_json, write_json
+from heedful.base.processes import child_environment, run_module
 from heedful.lab.study.side_by_side import Task, run_side_by_side
 from heedful.metrics.recorded_results import RESULTS
 
@@ -64,7 +65,7 @@ class Cell(ABC):
 
     def task(self) -> Task:
         """Return what measures it in a process of its own."""
-        command = [sys.executable, "-m", f"benchmarks.{self.program}", "--cell", self.part, "--seeds", str(self.seed)]
+        command = run_module(f"benchmarks.{self.program}", "--cell", self.part, "--seeds", str(self.seed))
         places = {f"--{name}": getattr(self.options, name) for name in ("runs", *self.passed)}
         given = [word for flag, value in places.items() if value is not None for word in (flag, str(value))]
         sets = [word for setting in self.options.set for word in ("--set", setting)]
@@ -99,7 +100,9 @@ def measure_cells(
         summarise()
 
     tasks = [cell.task() for cell in cells if cell.found() is None]
-    run_side_by_side(tasks, options.jobs, options.limit, ready, {"OMP_NUM_THREADS": "1"})
+    run_side_by_side(
+        tasks, options.jobs, options.limit, ready, {**child_environment("benchmarks"), "OMP_NUM_THREADS": "1"}
+    )
 
 
 def known_by_part(cells: Iterable[Cell]) -> dict[str, list[dict[str, Any]]]:

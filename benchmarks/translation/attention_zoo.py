@@ -41,6 +41,7 @@ from benchmarks.translation.attention_cells import CELLS, FULL, OWN, Budget
 
 from heedful.base.errors import HeedfulError
 from heedful.base.files import read_json, remove_folder, write_json
+from heedful.base.processes import child_environment, run_module
 from heedful.cli.verbs.evaluate import describe_training
 from heedful.config.reading.load import recipe_to_json
 from heedful.data.corpora.files import check_files
@@ -86,7 +87,7 @@ class Run:
 
     def task(self, budget: Budget) -> Task:
         """What trains and evaluates it in a process of its own."""
-        command = (sys.executable, "-m", f"benchmarks.{NAME}", "--cell", self.cell, "--seeds", str(self.seed))
+        command = run_module(f"benchmarks.{NAME}", "--cell", self.cell, "--seeds", str(self.seed))
         where = ("--runs", str(self.folder.parent))
         return Task(self.name, [*command, *where, *budget.arguments()], self.folder.with_suffix(".log"))
 
@@ -211,7 +212,9 @@ class Zoo:
             self._save(cells)
 
         tasks = [run.task(self.budget) for run in asked.values()]
-        run_side_by_side(tasks, self.jobs, limit_seconds, ready, {"OMP_NUM_THREADS": "1"})
+        run_side_by_side(
+            tasks, self.jobs, limit_seconds, ready, {**child_environment("benchmarks"), "OMP_NUM_THREADS": "1"}
+        )
         self._save(cells)
 
     def _take(self, cell: str) -> None:

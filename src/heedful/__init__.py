@@ -8,6 +8,11 @@
 Importing this package does not import torch; the first use does.
 """
 
+# ruff: noqa: E402
+from heedful.base.processes import leave_current_folder
+
+leave_current_folder()  # before any other import: a module of the current folder could take its place
+
 import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -15,7 +15,7 @@ import typer
 from tests.shared.refusals import refuses
 
 import heedful
-from heedful.base.errors import MachineError, Stopped, UserError
+from heedful.base.errors import MachineError, Stopped, UserError, UserErrors
 from heedful.cli import main, messages
 
 PROBE = "heedful.cli.probe"
@@ -235,7 +235,7 @@ def test_a_mistyped_command_line_is_one_line_with_the_way_out(
     ("error", "code", "text"),
     [
         (UserError("a.txt: no such file."), 2, "heedful: error: a.txt: no such file.\n"),
-        (UserError("one\ntwo"), 2, "heedful: 2 errors:\n  one\n  two\n"),
+        (UserErrors(["one", "two"]), 2, "heedful: 2 errors:\n  one\n  two\n"),
         (MachineError("the disk is full."), 3, "heedful: error: the disk is full.\n"),
         (Stopped("stopped, saved at step 9.", 15), 143, "heedful: stopped, saved at step 9.\n"),
         (KeyboardInterrupt(), 130, "heedful: interrupted.\n"),

@@ -11,7 +11,7 @@ import torch
 from rich.console import Console
 from tests.language_models import CELLS, WORDS, language_model
 
-from heedful.base.progress import show_nothing
+from heedful.base.notes import show_nothing
 from heedful.config.corpora.containers import PlainText
 from heedful.config.data import Data
 from heedful.config.model.language import LanguageModelTable

@@ -2,6 +2,21 @@
 
 import re
 from collections.abc import Sequence
+from typing import Final
+
+# Characters that a terminal obeys instead of showing them: control characters but for line breaks and tabs, marks that
+# change the direction of text, and separators of lines and paragraphs. Lone surrogates cannot be written at all.
+_OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """Escape what would act on a terminal, as Python spells it: `\\x1b` for an escape character."""
+    return _OBEYED.sub(lambda found: found[0].encode("unicode_escape", "surrogatepass").decode(), text)
+
+
+def printable_line(text: str) -> str:
+    """Escape a text that has one line, its line breaks too."""
+    return printable(text).replace("\n", "\\n")
 
 
 def one_line(text: str) -> str:

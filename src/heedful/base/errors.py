@@ -25,6 +25,14 @@ class UserError(HeedfulError):
     exit_code = 2
 
 
+class UserErrors(UserError):  # noqa: N818 - several of them
+    """Several mistakes at once, each with a line of its own."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self.lines = [*lines]
+        super().__init__("\n".join(self.lines))
+
+
 class MachineError(HeedfulError):
     """A failure of the machine: disk full, no permission, out of memory."""
 
@@ -96,9 +104,14 @@ def on_command_line() -> Iterator[None]:
         _ON_COMMAND_LINE.reset(before)
 
 
+def is_command() -> bool:
+    """Whether this process runs a command line, so that it may be ended; otherwise it is a user's program."""
+    return _ON_COMMAND_LINE.get()
+
+
 def by_caller(flag: str, argument: str) -> str:
     """Return an option as the caller spells it: `--resume` on the command line, `resume=True` in Python."""
-    return flag if _ON_COMMAND_LINE.get() else argument
+    return flag if is_command() else argument
 
 
 def option(name: str) -> str:

@@ -1,10 +1,11 @@
-"""Notes: what a lower layer found out about a user's files and took, such as an encoding or a separator.
+"""Notes and progress: what a lower layer says about its work to whoever listens.
 
-A note is neither a result nor an error. It goes to whoever listens: the command line, or the progress of a training.
+A note is what was found out about a user's files and taken, such as an encoding or a separator. It is neither a result
+nor an error. It goes to the command line, or to the progress of a training.
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 
 _LISTENER: ContextVar[tuple[Callable[[str], None], set[str]] | None] = ContextVar("listener", default=None)
@@ -30,3 +31,12 @@ def note(message: str) -> None:
     if found is not None and message not in found[1]:
         found[1].add(message)
         found[0](message)
+
+
+# Shows the progress of some work ("translating") over a number of items; the function is told how many were finished.
+ShowProgress = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+
+
+def show_nothing(work: str, total: int) -> AbstractContextManager[Callable[[int], None]]:
+    """Show no progress."""
+    return nullcontext(lambda finished: None)

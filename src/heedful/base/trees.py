@@ -191,7 +191,8 @@ def _linearized(tree: Tree, written: Callable[[Leaf], str]) -> Iterator[str]:
 def from_sequence(sequence: Sequence[str], words: Sequence[str], tags: Sequence[str] | None = None) -> Tree | None:
     """Return the tree of a sequence over these words, whatever the sequence has in their places.
 
-    None if the sequence is not a tree over exactly as many words. Without `tags`, words are tagged XX.
+    None if the sequence is not a tree over exactly as many words, or has more levels than a tree may have. Without
+    `tags`, words are tagged XX.
     """
     given = iter(zip(words, tags or [UNTAGGED] * len(words), strict=True))
     opened: list[tuple[str, list[Tree | Leaf]]] = []
@@ -200,6 +201,8 @@ def from_sequence(sequence: Sequence[str], words: Sequence[str], tags: Sequence[
         if root is not None:
             return None
         if opens(token):
+            if len(opened) == DEEPEST:
+                return None
             opened.append((token[1:], []))
         elif not opened:
             return None

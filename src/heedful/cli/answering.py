@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Generic, TypeVar
 
-from heedful.base.errors import UserError, counted
+from heedful.base.errors import UserError, UserErrors, counted
 from heedful.base.files import expand_user
 from heedful.cli import messages
 from heedful.cli.answer_formats import RowWriter, row_writer
@@ -318,7 +318,7 @@ def refuse_failed(failed: Sequence[str]) -> None:
     if failed:
         more = len(failed) - _ERRORS_SHOWN
         others = [f"... and {counted(more, 'more input')} without an answer."] if more > 0 else []
-        raise UserError("\n".join([*failed[:_ERRORS_SHOWN], *others]))
+        raise UserErrors([*failed[:_ERRORS_SHOWN], *others])
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _STANDARD_INPUT: Final = "-"
 _HINT: Final = " (a text of one word is given with --text)"
 _LIKE_A_TEXT: Final = re.compile(r"\s|\[MASK\]|<mask>")
-_LIKE_A_FILE: Final = re.compile(r"(?i)\.(txt|tsv|csv|jsonl?|gz|xz|zip)(:\S+)?\Z")
+_LIKE_A_FILE: Final = re.compile(r"(?i)\.(txt|tsv|csv|jsonl?|gz|xz|zip)(:.|\Z)")  # of the last word
 _PATIENCE: Final = 0.02  # seconds in which a writer that is not waiting for an answer sends its next line
 _READ: Final = 1 << 16  # bytes
 
@@ -97,7 +97,8 @@ def is_file(argument: str) -> bool:
         return False
     if argument == _STANDARD_INPUT or os.path.lexists(path):
         return True
-    return not _LIKE_A_TEXT.search(argument) or bool(_LIKE_A_FILE.search(argument))
+    last = "" if argument[-1].isspace() else argument.split()[-1]
+    return not _LIKE_A_TEXT.search(argument) or bool(_LIKE_A_FILE.search(last))
 
 
 def _of_file(name: str, plain: Sequence[str] | None) -> InputLines:

@@ -6,8 +6,8 @@ everything else to standard error.
 """
 
 import inspect
-import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
@@ -21,11 +21,22 @@ import typer.core
 import typer.main
 
 import heedful
-from heedful.base.errors import HeedfulError, Stopped, UserError, memory_error, on_command_line, suggestion
-from heedful.base.files import impossible_name, machine_error, tolerate_closed_reader
+from heedful.base.columns import printable_line
+from heedful.base.errors import (
+    HeedfulError,
+    Stopped,
+    UserError,
+    UserErrors,
+    memory_error,
+    on_command_line,
+    suggestion,
+)
+from heedful.base.files import impossible_name, machine_error
 from heedful.base.notes import listening
 from heedful.cli import messages
 from heedful.cli.help import help_text
+from heedful.cli.output import open_streams
+from heedful.training.signals import end_process, heed_interrupts, restore_signals
 
 _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show results, warnings and errors only: no notes, no progress.")
@@ -100,6 +111,8 @@ _MEMORY: Mapping[str, str] = {
     "compare": "lower --batch-tokens or --beam",
 }
 _MEMORY_OF_OTHERS = "split long texts, or use a machine with more memory"
+_SIGNALS = 128  # the exit code of a signal is its number after this one
+_READER_GONE = 141
 _HELP_NAMES = ("-h", "--help")
 _HELP_OPTIONS = {"help_option_names": list(_HELP_NAMES)}
 _LIST = "list"  # what `heedful recipes` and `heedful cache` do without another word
@@ -123,10 +136,16 @@ _UsageError: type[Exception] = typer.BadParameter.__bases__[0]  # from the click
 
 def main() -> None:
     """Run the command line of this process."""
-    sys.stderr = tolerate_closed_reader(sys.stderr)
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # like every file of ours, whatever the locale
-    sys.exit(run(sys.argv[1:]))
+    os.environ["PYTHONSAFEPATH"] = "1"  # of all processes that libraries start: see `base/processes.py`
+    open_streams()
+    sys.excepthook = messages.write_traceback
+    heed_interrupts()
+    code = run(sys.argv[1:])
+    restore_signals()
+    if code > _SIGNALS and code != _READER_GONE:
+        sys.stdout.flush()
+        end_process(code - _SIGNALS)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -146,14 +165,14 @@ def _run(arguments: Sequence[str]) -> int:
     except _UsageError as error:
         return _report(UserError(_usage_message(error)))
     except (KeyboardInterrupt, typer.Abort):
-        print("heedful: interrupted.", file=sys.stderr)
-        return 130
+        messages.warn("interrupted.")
+        return _SIGNALS + signal.SIGINT
     except BrokenPipeError:  # the reader went away, as in `heedful translate ... | head`
         _forget_standard_output()
-        return 141
+        return _READER_GONE
     except SystemExit as left:  # raised by rich, which prints the help, for the same reason
         if isinstance(left.__context__, BrokenPipeError):
-            return 141
+            return _READER_GONE
         raise
     except (MemoryError, RuntimeError, OSError) as error:
         fault = _machine_fault(error, next((word for word in arguments if word in VERBS), ""))
@@ -179,7 +198,7 @@ def _current_names(arguments: Sequence[str]) -> Iterator[str]:
             word.partition("=") if word.startswith("--") else (word[:2], "=" * (len(word) > 2), word[2:])
         )
         if name in old:
-            print(f"heedful: {name} is called {old[name]} now.", file=sys.stderr)
+            messages.warn(f"{name} is called {old[name]} now.")
         yield f"{old[name]}{sign}{value}" if name in old else word
     yield from words
 
@@ -305,13 +324,13 @@ def _flowing(command: Any) -> str:
 def _report(error: HeedfulError) -> int:
     """Print the message of an error; one of several lines is several errors."""
     messages.show_traceback(error)
-    lines = str(error).splitlines()
+    lines = [printable_line(line) for line in (error.lines if isinstance(error, UserErrors) else [str(error)])]
     if isinstance(error, Stopped):
-        print("heedful:", *lines, file=sys.stderr)
+        messages.warn(*lines)
     elif len(lines) == 1:
-        print("heedful: error:", *lines, file=sys.stderr)
+        messages.warn(f"error: {lines[0]}")
     else:
-        print(f"heedful: {len(lines)} errors:", *lines, sep="\n  ", file=sys.stderr)
+        messages.warn("\n  ".join([f"{len(lines)} errors:", *lines]))
     return error.exit_code
 
 

@@ -6,7 +6,9 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from types import TracebackType
 
+from heedful.base.columns import printable
 from heedful.base.errors import UserError
 
 
@@ -48,7 +50,12 @@ def note(message: str) -> None:
 
 def warn(message: str) -> None:
     """Say something that the user should know even with --quiet."""
-    print(f"heedful: {message}", file=sys.stderr, flush=True)
+    write_message(f"heedful: {message}")
+
+
+def write_message(text: str, end: str = "\n") -> None:
+    """Write to standard error. Whatever is not a result comes through here: data in it cannot act on the terminal."""
+    print(printable(text), end=end, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -56,7 +63,7 @@ def busy(doing: str) -> Iterator[None]:
     """Show what takes a moment, on a terminal and only while it lasts; with --verbose say how long it took."""
     began, shown = time.perf_counter(), not _asked.quiet and sys.stderr.isatty()
     if shown:
-        print(f"heedful: {doing} ...", end="\r", file=sys.stderr, flush=True)
+        write_message(f"heedful: {doing} ...", end="\r")
     try:
         yield
     finally:
@@ -69,7 +76,12 @@ def busy(doing: str) -> Iterator[None]:
 def show_traceback(error: BaseException) -> None:
     """With --verbose, show where in the program an error was raised."""
     if _asked.verbose:
-        traceback.print_exception(error)
+        write_traceback(type(error), error, error.__traceback__)
+
+
+def write_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    """Write the traceback of an error, whose message may hold data."""
+    write_message("".join(traceback.format_exception(kind, error, trace)), end="")
 
 
 def show_cost() -> None:

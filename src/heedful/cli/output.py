@@ -1,6 +1,9 @@
 """What verbs write: results on standard output or in a file, and a progress bar on standard error."""
 
+import fcntl
+import io
 import json
+import os
 import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -8,8 +11,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Final
 
+from heedful.base.columns import printable
 from heedful.base.errors import UserError
-from heedful.base.files import writing
+from heedful.base.files import tolerate_closed_reader, writing
 from heedful.cli import messages
 
 _STANDARD_OUTPUT: Final = Path("-")
@@ -34,10 +38,68 @@ def _text_of(line: Line) -> str:
     return line if isinstance(line, str) else json.dumps(line, ensure_ascii=False)
 
 
-def write_part(part: str) -> None:
-    """Write a part of a text to standard output at once."""
-    sys.stdout.buffer.write(part.encode())
+def write_part(part: str, own: bool = False) -> None:
+    """Write a part of a text to standard output at once; `own` is not data, but styled by ourselves for a terminal."""
+    sys.stdout.buffer.write((printable(part) if sys.stdout.isatty() and not own else part).encode())
     sys.stdout.buffer.flush()
+
+
+class _Terminal(io.TextIOWrapper):
+    """Standard output that is a terminal: data cannot act on it. In a file or a pipe results are byte-exact."""
+
+    def write(self, text: str) -> int:
+        return super().write(printable(text))
+
+
+class _Nowhere(io.RawIOBase):
+    """Standard output that was closed before we began (`>&-`): whatever has no result works."""
+
+    def fileno(self) -> int:
+        return 1
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: object) -> int:
+        raise UserError(
+            "standard output is closed, but there are results to write: leave `>&-` out, or write them to a file with "
+            "`> FILE`."
+        )
+
+
+def open_streams() -> None:
+    """Make standard streams usable whatever they are: closed, full, without a reader, or in another encoding.
+
+    A descriptor that is closed is opened on the null device first. A file that is opened later would otherwise take
+    its number, and whatever a library prints would be written into this file.
+    """
+    usable = [_is_open(descriptor, wanted) for descriptor, wanted in enumerate((os.O_RDONLY, os.O_WRONLY, os.O_WRONLY))]
+    for descriptor, is_usable in enumerate(usable):
+        if not is_usable:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            os.set_inheritable(descriptor, True)
+    if not usable[0]:
+        sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115  # a descriptor: nothing to read
+    if not usable[1]:
+        sys.stdout = io.TextIOWrapper(_Nowhere(), encoding="utf-8", write_through=True)
+    elif isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.isatty():
+        raw = io.FileIO(sys.stdout.fileno(), "w", closefd=False)
+        sys.stdout = _Terminal(io.BufferedWriter(raw), encoding="utf-8", errors="replace", line_buffering=True)
+    elif isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")  # like every file of ours, whatever the locale
+    sys.stderr = tolerate_closed_reader(sys.stderr if usable[2] else None, full_disk=True)
+
+
+def _is_open(descriptor: int, wanted: int) -> bool:
+    """Whether a descriptor is open, and for reading or writing as it must be."""
+    try:
+        mode = fcntl.fcntl(descriptor, fcntl.F_GETFL) & (os.O_RDONLY | os.O_WRONLY | os.O_RDWR)
+    except OSError:
+        return False
+    return mode in (wanted, os.O_RDWR)
 
 
 def write_result(result: Line, output: Path | None = None) -> None:
@@ -83,10 +145,10 @@ def progress_bar(doing: str, total: int, shown: bool = True) -> Iterator[Callabl
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn(doing), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False) as bar:
-        task = bar.add_task("", total=total)
+        task = bar.add_task(printable(doing), total=total)
         yield lambda done: bar.advance(task, done)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from heedful.config.data import ImageForm
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.model.pooled import ImageClassifierModel, ImageRegressorModel
@@ -123,7 +124,7 @@ def _rows(recipe: Tables) -> Iterator[Row]:
         size = 0
         for image, texts in _images_with_texts(recipe, corpus):
             if not size:
-                height, width, _ = image.pixels(3).shape
+                height, width, _ = image.pixels(3, ImageForm(max_pixels=recipe.data.images.max_pixels)).shape
                 size = height * width
             yield Row(size, sum(text.count(" ") for text in texts), written=sum(map(len, texts)))
 

@@ -21,7 +21,7 @@ _DESCRIPTION: Final = CAPTIONS.needed[1]  # the role of a sentence about an imag
 _LEARNED: Final[Mapping[str, tuple[Kind, ...]]] = {"label": ("label", "labels"), "number": ("number",)}
 _DESCRIBED: Final[tuple[Kind, ...]] = ("text", "words")
 _LONGER: Final = 3  # times: a text that is this much longer than all others is the one that is meant
-_NUMBERED: Final = re.compile(r"(?i)[\W_]*([12ab]|one|two|left|right)\Z")  # ends of `sentence1`, `text_b`
+_NUMBERED: Final = re.compile(r"(?i)(?<![\W_])[\W_]*([12ab]|one|two|left|right)\Z")  # ends of `sentence1`, `text_b`
 _PAIRED: Final = ({"premise", "hypothesis"}, {"query", "document"}, {"post", "reply"})
 _MINOR: Final = frozenset(["title", "headline", "subject", "summary", "titel", "titre", "título", "标题", "タイトル"])
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from heedful.base.errors import UserError, by_caller, counted, option
-from heedful.base.progress import ShowProgress, show_nothing
+from heedful.base.notes import ShowProgress, show_nothing
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.lab.compare import DEFAULT_METRICS, Comparison, Frequencies, System, check_lines, compare

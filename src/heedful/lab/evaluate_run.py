@@ -6,7 +6,7 @@ from typing import Any, Final
 import numpy as np
 
 from heedful.base.errors import UserError
-from heedful.base.progress import ShowProgress, show_nothing
+from heedful.base.notes import ShowProgress, show_nothing
 from heedful.data.corpora.files import check_files
 from heedful.metrics.buckets import rows_by_length
 from heedful.metrics.scores import ItemScore, ItemScores, finite_scores, macro_f1_of_sums

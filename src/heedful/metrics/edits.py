@@ -10,7 +10,9 @@ An output may have several references, variants of which each is right. It is co
 fewest edits, and with the first of them if there are several such.
 """
 
+import math
 from collections.abc import Callable, Hashable, Sequence
+from itertools import pairwise
 from typing import Final
 
 import numpy as np
@@ -20,6 +22,8 @@ Floats = NDArray[np.float64]
 Reference = str | tuple[str, ...]  # a reference, or several variants of which each is right
 Split = Callable[[str], Sequence[str]]  # a text into what edits change
 
+LONGEST: Final = 1 << 16  # items: the edits of longer sequences are bounded, not counted
+_PART: Final = 1 << 13  # items of a part of a longer one
 WORDS: Final[Split] = str.split
 CHARACTERS: Final[Split] = list
 
@@ -47,7 +51,30 @@ def edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     Two neighbouring cells of the table of distances differ by 1 at most. A column of it is therefore two sets of bits,
     one for each row where the distance rises and one where it falls, and a column follows from the one before in a few
     operations on whole numbers of any size.      Myers 1999, Hyyrö 2003
+
+    Time and memory grow with the product of the lengths. What equal ends leave of sequences of more than LONGEST items
+    is compared part by part, in equally many parts: that may count more edits than there are, never fewer.
     """
+    if max(len(one), len(other)) > LONGEST:
+        start = _equal(one, other)
+        one, other = one[start:], other[start:]
+        end = _equal(one[::-1], other[::-1])
+        one, other = one[: len(one) - end], other[: len(other) - end]
+    longest = max(len(one), len(other))
+    if longest <= LONGEST:
+        return _edit_distance(one, other)
+    parts = math.ceil(longest / _PART)
+    cuts = [[number * len(side) // parts for number in range(parts + 1)] for side in (one, other)]
+    return sum(_edit_distance(one[a:b], other[c:d]) for (a, b), (c, d) in zip(*map(pairwise, cuts), strict=True))
+
+
+def _equal(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
+    """Return how many items two sequences begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((number for number, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _edit_distance(one: Sequence[Hashable], other: Sequence[Hashable]) -> int:
     if not one or not other:
         return len(one) + len(other)
     occurs: dict[Hashable, int] = {}  # bit i: the item is at index i of `one`

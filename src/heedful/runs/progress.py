@@ -3,6 +3,7 @@
 import json
 import math
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -16,6 +17,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from heedful.base.columns import printable
 from heedful.base.cores import CONTENDED, CoreClock
 from heedful.base.errors import HeedfulError
 from heedful.base.files import append_line, tolerate_closed_reader, write_bytes
@@ -49,6 +51,7 @@ class RunProgress:
         self._board: Any = None
         self._lost = False  # something could not be recorded
         self._uncut: dict[Path, int] = {}  # logs that still have what was recorded after this step
+        self._thread_hook: Callable[[threading.ExceptHookArgs], object] | None = None  # before ours
         self._tokens = "tokens"
 
     def __enter__(self) -> Self:
@@ -63,9 +66,11 @@ class RunProgress:
             self._live.stop()
         if self._notebook:
             self._notebook.replace("")
-        if self._board:
-            with suppress(OSError):
+        with self._board_faults():
+            if self._board:
                 self._board.close()
+        if self._thread_hook is not None:
+            threading.excepthook = self._thread_hook
 
     def begin(self, run: Path, step: int, tokens: str = "tokens") -> None:
         """Record from this step on; drop what an interrupted run recorded after it. `tokens` are what speed counts."""
@@ -74,11 +79,9 @@ class RunProgress:
         with suppress(ImportError):  # the `track` extra is not installed
             from torch.utils.tensorboard import SummaryWriter
 
-            try:
-                with _nameless_host():
-                    self._board = SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
-            except OSError as error:
-                self._lose(run / "tensorboard", error)
+            threading.excepthook, self._thread_hook = self._thread_ended, threading.excepthook
+            with self._board_faults(), _nameless_host():
+                self._board = SummaryWriter(str(run / "tensorboard"), purge_step=step + 1)
         for recorded in (self._metrics, self._instruments, run / SAMPLES):
             self._cut(recorded, step)
 
@@ -95,11 +98,12 @@ class RunProgress:
             self._lose(log, error)
 
     def say(self, message: str) -> None:
-        """Print a line above the live one."""
+        """Print a line above the live one; data in it cannot act on the terminal."""
+        message = printable(message)
         if self._notebook:
             self._notebook.say(message)
         else:
-            self.console.print(message, soft_wrap=True, markup=False)
+            self.console.print(Text(message), soft_wrap=True)  # neither markup nor names of emoji
 
     @contextmanager
     def showing(self, work: str, total: int) -> Iterator[Callable[[int], None]]:
@@ -115,6 +119,7 @@ class RunProgress:
         yield advance
 
     def _show(self, line: str) -> None:
+        line = printable(line)
         if self._notebook:
             self._notebook.replace(line)
         elif self._live:
@@ -160,10 +165,24 @@ class RunProgress:
         if self._metrics:
             finite = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in values.items()}
             self._append(self._metrics, {"step": step, "part": part, **finite})
-        if self._board:
-            with suppress(OSError):
-                for name, value in values.items():
-                    self._board.add_scalar(f"{part}/{name}", value, step)
+        with self._board_faults():
+            for name, value in values.items() if self._board else ():
+                self._board.add_scalar(f"{part}/{name}", value, step)
+
+    @contextmanager
+    def _board_faults(self) -> Iterator[None]:
+        """Go on without TensorBoard where its file cannot be written, and say so once."""
+        try:
+            yield
+        except OSError as error:
+            self._board = None
+            if self._metrics:
+                self._lose(self._metrics.with_name("tensorboard"), error)
+
+    def _thread_ended(self, ended: threading.ExceptHookArgs) -> None:
+        """Show the traceback of a thread, but for that which writes TensorBoard's file: its error is raised above."""
+        if not type(ended.thread).__module__.startswith("tensorboard.") and self._thread_hook is not None:
+            self._thread_hook(ended)
 
     def _append(self, file: Path, values: Mapping[str, Any]) -> None:
         if file in self._uncut:

@@ -198,17 +198,18 @@ class Trainer(Generic[BatchType]):
         with meter.paused():
             if step % settings.validate_every == 0 or last:
                 self._validate(position)
-            saves = stop.take_save() or stop.signal or stop.requested or self._out_of_patience(position)
+            stopped = stop.signal  # read once: one that comes after this waits for the next step
+            saves = stop.take_save() or stopped or stop.requested or self._out_of_patience(position)
             if step % settings.checkpoint_every == 0 or last or saves:
                 position.seconds, position.meter = time.perf_counter() - began, meter.state()
                 position.not_finite = self._sick.state()
                 self.observer.checkpoint(position)
-        if stop.signal and not last:
+        if stopped and not last:
             raise Stopped(
                 f"Stopped at step {step:,} of {settings.steps:,}, checkpoint saved. "
                 + by_caller("Run the same command with --resume", "Train with `resume=True`")
                 + " to continue.",
-                stop.signal,
+                stopped,
             )
         return None
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.conversation import conversation
+from tests.cli.terminal.conversation import conversation
 from tests.shared.refusals import like
 
 from heedful.cli.main import run

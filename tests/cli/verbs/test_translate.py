@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.cli.conversation import conversation
+from tests.cli.terminal.conversation import conversation
 from tests.shared.refusals import like
 
 from heedful.cli.main import run

@@ -3,8 +3,11 @@
 import os
 import signal
 import threading
+import time
+from typing import Any
 
 import pytest
+from tests.shared.patience import PATIENCE
 
 from heedful.base.errors import Stopped
 from heedful.training.signals import StopRequest
@@ -83,3 +86,64 @@ def test_a_second_interrupt_stops_at_once() -> None:
     with StopRequest() as stop, pytest.raises(KeyboardInterrupt), stop.during_training():  # noqa: PT012  # both signals
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_while_handlers_are_installed_stops_in_order(
+    number: signal.Signals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, install = signal.getsignal(number), signal.signal
+
+    def interrupted(which: int, handler: Any) -> Any:
+        found = install(which, handler)
+        if which == number and handler not in (before, signal.SIG_DFL):
+            signal.raise_signal(number)
+        return found
+
+    monkeypatch.setattr(signal, "signal", interrupted)
+    with pytest.raises(Stopped, match=r"^Nothing to save\.$") as stopped, StopRequest("Nothing to save."):
+        pytest.fail("the work began")
+    assert stopped.value.exit_code == 128 + number
+    assert signal.getsignal(number) == before
+
+
+def test_a_signal_while_handlers_are_restored_is_for_those(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[int] = []
+    before, install = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number)), signal.signal
+
+    def interrupted(which: int, handler: Any) -> Any:
+        if which == signal.SIGINT and leaving:
+            signal.raise_signal(signal.SIGTERM)
+        return install(which, handler)
+
+    leaving = False
+    monkeypatch.setattr(signal, "signal", interrupted)
+    try:
+        with StopRequest():
+            leaving = True
+        assert heard == [signal.SIGTERM]
+    finally:
+        install(signal.SIGTERM, before)
+
+
+def test_a_signal_is_not_lost_where_python_ignores_exceptions() -> None:
+    class Careless:
+        def __del__(self) -> None:
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(0.05)
+
+    with pytest.raises(Stopped, match=r"^Nothing to save\.$"), StopRequest("Nothing to save."):  # noqa: PT012
+        careless = Careless()
+        del careless
+        time.sleep(PATIENCE)
+        pytest.fail("the work went on")
+
+
+def test_a_library_that_makes_another_error_of_a_signal_hides_nothing() -> None:
+    with pytest.raises(Stopped, match=r"^Nothing to save\.$") as stopped, StopRequest("Nothing to save."):  # noqa: PT012
+        try:
+            os.kill(os.getpid(), signal.SIGHUP)
+            time.sleep(PATIENCE)
+        except KeyboardInterrupt as error:
+            raise ImportError("initialization failed") from error
+    assert stopped.value.exit_code == 128 + signal.SIGHUP

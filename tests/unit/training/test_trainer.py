@@ -294,3 +294,29 @@ def test_a_gpu_waits_for_data_only_while_it_has_nothing_else_to_do(monkeypatch: 
         with meter.waiting():
             pass
     assert meter.waited == pytest.approx(0.03)
+
+
+def test_a_signal_that_comes_after_a_step_was_saved_or_not_waits_for_the_next_one() -> None:
+    """Otherwise "checkpoint saved" would be said of a step that was not saved."""
+    saved: list[int] = []
+
+    class Saving(Watcher):
+        def checkpoint(self, position: Position) -> None:
+            saved.append(position.step)
+
+    class Late(StopRequest):
+        """A signal that comes as soon as the loop has looked whether one has."""
+
+        looks = 0
+
+        @property
+        def signal(self) -> int | None:
+            self.looks += 1
+            return signal.SIGTERM if self.looks > 3 else None
+
+        @signal.setter
+        def signal(self, number: int | None) -> None: ...
+
+    with pytest.raises(Stopped) as stopped:
+        trainer(Saving()).run(Position(), Late())
+    assert str(stopped.value).startswith(f"Stopped at step {saved[-1]} of 8, checkpoint saved.")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from heedful.base.errors import UserError
+from heedful.base.errors import UserErrors
 from heedful.base.files import expand_user
 from heedful.cli import messages
 from heedful.cli.options import RecipeArgument, SetOption, json_option
@@ -42,7 +42,7 @@ def check(
         warnings = [{"file": one.file, "what": one.what, "advice": one.advice} for one in found.warnings]
         write_result({"recipe": recipe, "errors": found.errors, "warnings": warnings, "corpora": corpora})
     if found.errors:
-        raise UserError("\n".join(f"{recipe}: {error}" for error in found.errors))
+        raise UserErrors(f"{recipe}: {error}" for error in found.errors)
     if as_json:
         return
     for warning in found.warnings:

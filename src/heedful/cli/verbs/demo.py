@@ -21,7 +21,7 @@ from heedful.cli.options import (
     out_option,
     with_device,
 )
-from heedful.cli.output import write_result
+from heedful.cli.output import write_part, write_result
 from heedful.cli.verbs.explain import PAGE
 from heedful.config.reading.load import load_recipe
 from heedful.config.recipe import Recipe
@@ -175,7 +175,7 @@ def _show(model: "ImageClassifier", shown: Sequence[Scene]) -> None:
         row, words = shown[first : first + _SHOWN], told[first : first + _SHOWN]
         if sys.stdout.isatty() and "NO_COLOR" not in os.environ:
             for lines in zip(*(image_lines(draw_scene(scene), _SIZE) for scene in row), strict=True):
-                print("  " + "   ".join(lines))
+                write_part("  " + "   ".join(lines) + "\n", own=True)
             print("  " + "   ".join(word.ljust(_SIZE) for word in words).rstrip() + "\n")
         else:
             for scene, word in zip(row, words, strict=True):

@@ -1,6 +1,5 @@
 """`heedful doctor RECIPE`: check a recipe and its data before training; `heedful doctor MODEL`: before publishing."""
 
-import sys
 import textwrap
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 from heedful.base.columns import align_columns, one_column
 from heedful.base.errors import UserError, counted
 from heedful.base.files import expand_user
-from heedful.cli.messages import is_quiet
+from heedful.cli.messages import is_quiet, write_message
 from heedful.cli.options import (
     OutputOption,
     RecipeOrModelArgument,
@@ -99,7 +98,7 @@ def _examine_model(folder: Path, as_json: bool, output: Path | None, strict: boo
 
 def _say(message: str) -> None:
     if not is_quiet():
-        print(message, file=sys.stderr, flush=True)
+        write_message(message)
 
 
 # --- the report -------------------------------------------------------------------------------------------------------

@@ -106,11 +106,11 @@ def _can_ask() -> bool:
 
 def _ask(question: Question) -> int:
     """Ask on the terminal; an empty line is the first answer."""
-    print(f"{question.where}: {question.what}", file=sys.stderr)
+    messages.write_message(f"{question.where}: {question.what}")
     for number, answer in enumerate(question.answers, start=1):
-        print(f"  {number}  {answer.words}", file=sys.stderr)
+        messages.write_message(f"  {number}  {answer.words}")
     while True:
-        print(f"1 to {len(question.answers)} [1]: ", end="", file=sys.stderr, flush=True)
+        messages.write_message(f"1 to {len(question.answers)} [1]: ", end="")
         line = sys.stdin.readline()
         if not line:
             return refuse_to_guess(question)

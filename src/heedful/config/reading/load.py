@@ -9,7 +9,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from heedful.base import files
-from heedful.base.errors import UserError, suggestion
+from heedful.base.errors import UserError, UserErrors, suggestion
 from heedful.config.reading.complaints import complaints
 from heedful.config.reading.draft import (
     Draft,
@@ -125,9 +125,9 @@ def _checked(draft: Draft, lines: Sequence[str] = (), rules: TaskRules | None = 
     try:
         recipe = Recipe.model_validate(draft.values, context=None if rules is None else {"rules": rules})
     except ValidationError as error:
-        raise UserError("\n".join([*lines, *complaints(draft, error)])) from None
+        raise UserErrors([*lines, *complaints(draft, error)]) from None
     if lines:
-        raise UserError("\n".join(lines))
+        raise UserErrors(lines)
     return recipe
 
 

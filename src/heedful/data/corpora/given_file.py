@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from heedful.base.errors import UserError, by_caller, counted
+from heedful.base.errors import UserError, UserErrors, by_caller, counted
 from heedful.config.corpora.containers import (
     FORMS,
     AlignedFiles,
@@ -235,7 +235,7 @@ def _checked(path: str, table: Mapping[str, Any], given: Sequence[Override]) -> 
         checked = _Given.model_validate(draft.values)
     except ValidationError as error:
         shown = [line.replace("`data.test.0.", "`data.") for line in complaints(draft, error)]
-        raise UserError("\n".join([*lines, *shown])) from None
+        raise UserErrors([*lines, *shown]) from None
     if lines:
-        raise UserError("\n".join(lines))
+        raise UserErrors(lines)
     return checked.data.test[0]

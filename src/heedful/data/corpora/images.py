@@ -12,9 +12,10 @@ from PIL import Image
 
 from heedful.base.arguments import check_path
 from heedful.base.errors import UserError, counted
-from heedful.base.files import read_bytes
+from heedful.base.files import sha256_of_file
 from heedful.config.corpora.containers import AnyCorpus, Builtin, Csv, Idx, ImageFolder, Jsonl, Npz, Tsv
 from heedful.config.corpora.corpus import Subsets
+from heedful.config.data import ImageForm
 from heedful.data.builtin.scenes import NUMBERS, Scene, scenes
 from heedful.data.builtin.scenes_drawing import draw_scene
 from heedful.data.corpora.files import choose, files_of, select_lines
@@ -27,9 +28,11 @@ from heedful.data.images.decoding import (
     Pixels,
     convert_channels,
     decode_image,
+    fit_image,
     is_image_name,
     pixels_of,
     read_image,
+    refuse_large,
 )
 from heedful.data.text_form import TextForm
 
@@ -48,23 +51,26 @@ class LabelledImage:
         """Its only label, or the first of several; an empty name where there is none."""
         return self.labels[0] if self.labels else ""
 
-    def pixels(self, channels: Channels, max_pixels: int = MAX_PIXELS) -> Pixels:
-        """Read, decode or draw the image."""
+    def pixels(self, channels: Channels, form: ImageForm | None = None) -> Pixels:
+        """Read, decode or draw the image, in the size of a form if one is given."""
+        form = form or ImageForm()
         match self.source:
             case Path():
-                return read_image(self.source, channels, max_pixels)
+                return read_image(self.source, channels, form)
             case bytes():
-                return decode_image(self.source, self.where, channels, max_pixels)
+                return decode_image(self.source, self.where, channels, form)
             case Scene():
-                return convert_channels(draw_scene(self.source), channels)
-            case pixels:
-                return convert_channels(pixels, channels)
+                pixels = convert_channels(draw_scene(self.source), channels)
+            case given:
+                refuse_large((given.shape[0], given.shape[1]), self.where, form.max_pixels)
+                pixels = convert_channels(given, channels)
+        return pixels if form.size is None else fit_image(pixels, form.size, form.fit)
 
     def content(self) -> str:
         """Return the hash of what the image is stored as."""
         match self.source:
             case Path():
-                return sha256(read_bytes(self.source)).hexdigest()
+                return sha256_of_file(self.source)
             case bytes():
                 return sha256(self.source).hexdigest()
             case Scene():
@@ -305,8 +311,11 @@ AnyImage = OneImage | np.ndarray[Any, Any]
 _SHAPES: Final = "height x width, or height x width x 3"
 
 
-def image_of(given: object, where: str, channels: Channels) -> LabelledImage:
-    """Return an image that a program gave; `where` names it in messages."""
+def image_of(given: object, where: str, channels: Channels, max_pixels: int = MAX_PIXELS) -> LabelledImage:
+    """Return an image that a program gave; `where` names it in messages.
+
+    An image of Pillow may not have been decoded yet: one of more than `max_pixels` never is.
+    """
     match given:
         case str() | PathLike():
             path = check_path(where, given)
@@ -314,6 +323,7 @@ def image_of(given: object, where: str, channels: Channels) -> LabelledImage:
         case bytes() | bytearray() | memoryview():
             return LabelledImage(bytes(given), where=where)
         case Image.Image():
+            refuse_large((given.height, given.width), where, max_pixels)
             return LabelledImage(pixels_of(given, channels), where=where)
         case np.ndarray():
             if given.ndim not in (2, 3):

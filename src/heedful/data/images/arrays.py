@@ -21,6 +21,7 @@ from heedful.data.images.decoding import Pixels
 _BYTES: Final = 0x08  # the only type of idx files that images and labels have: one byte without a sign
 _MOST_AXES: Final = 4
 _PARTS: Final = 1 << 24  # bytes that are read at once
+_MOST_PACKED: Final = 1032  # bytes that one packed byte can become, by the format of archives
 
 
 def read_idx(path: Path) -> NDArray[np.uint8]:
@@ -33,7 +34,9 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
             raise UserError(f"{path} is an idx file of the type 0x{head[2]:02x}, but must hold bytes (0x08).")
         shape = struct.unpack(f">{head[3]}I", file.read(4 * head[3]))
         size = prod(shape)
-        values = b"".join(_parts(file, size + 1))
+        values = bytearray()  # one buffer that grows, as a header may promise any number
+        for part in _parts(file, size + 1):
+            values += part
     if len(values) != size:
         found = f"{len(values):,}" if len(values) < size else "more"
         raise UserError(f"{path} holds {found} bytes, but its header promises {size:,}: copy or download it again.")
@@ -49,7 +52,8 @@ def read_npz(path: Path, name: str) -> NDArray[Any]:
         info = archive.getinfo(f"{name}.npy" if f"{name}.npy" in archive.namelist() else name)
         with archive.open(info) as member:
             shape, dtype = _npy_header(member, f"{path}: `{name}`")
-        if dtype.itemsize * prod(shape) > info.file_size:  # before memory is taken for what the header promises
+        promised = dtype.itemsize * prod(shape)  # before memory is taken for it
+        if promised > info.file_size or info.file_size > _MOST_PACKED * (info.compress_size + 1):
             raise UserError(f"{path}: `{name}` holds less than its header promises: copy or download it again.")
         with archive.open(info) as member:
             return npy.read_array(member, allow_pickle=False)

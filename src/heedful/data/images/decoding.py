@@ -1,10 +1,13 @@
 """Images from files of PNG, JPEG or WebP: decoded by Pillow to rows of pixels, upright, of 8 bits.
 
-The size is read from the header, so that an image that is too large is refused before it is decoded. Palettes, 16 bits
-and CMYK are converted, transparent parts become white, and the rotation in a camera's EXIF data is applied.
+The size is read from the header, so that an image that is too large is refused before it is decoded; all threads
+together decode no more pixels at once than one image may have. Palettes, 16 bits and CMYK are converted, transparent
+parts become white, and the rotation in a camera's EXIF data is applied. JPEG is always decoded in full: its decoder
+could make an image smaller at once, but with other pixels than those that models were trained on.
 """
 
 import struct
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -34,7 +37,11 @@ Fit = Literal["stretch", "crop"]
 Pixels = NDArray[np.uint8]  # height x width x channels
 Size = tuple[int, int]  # height and width
 
-MAX_PIXELS: Final = 50_000_000  # of one image
+MAX_PIXELS: Final = 50_000_000  # of one image, and of all that are decoded at once
+_STRIP: Final = 1 << 20  # pixels that are converted at once
+_PIXEL_BYTES: Final = 16  # of a file, for each pixel: four channels of 16 bits, and as much again
+_FILE_BYTES: Final = 1 << 26  # of a file, for all else: profiles, comments, small images in large files
+_MOST_SCANS: Final = 200  # of a progressive JPEG: programs write about ten, and each takes time for the whole image
 _SUFFIXES: Final = (".png", ".jpg", ".jpeg", ".webp")
 _OTHERS: Final[Mapping[bytes, str]] = {  # formats that are recognised, but not read
     b"GIF8": "GIF",
@@ -78,34 +85,73 @@ def is_image_name(path: Path) -> bool:
     return path.suffix.lower() in _SUFFIXES and not path.name.startswith(".")
 
 
-def read_image(path: Path, channels: Channels, max_pixels: int = MAX_PIXELS) -> Pixels:
-    """Read an image from a file."""
-    return decode_image(read_bytes(path), str(path), channels, max_pixels)
+def read_image(path: Path, channels: Channels, form: ImageForm | None = None) -> Pixels:
+    """Read an image from a file, in the size of a form if one is given."""
+    return decode_image(read_image_file(path, form), str(path), channels, form)
 
 
-def decode_image(data: bytes, name: str, channels: Channels, max_pixels: int = MAX_PIXELS) -> Pixels:
-    """Decode an image from the bytes of a file; `name` is for messages."""
+def read_image_file(path: Path, form: ImageForm | None = None) -> bytes:
+    """Read the bytes of an image; refuse a file that is larger than the largest image that is decoded can be."""
+    most = _PIXEL_BYTES * (form or ImageForm()).max_pixels + _FILE_BYTES
+    size = path.stat().st_size if path.is_file() else 0
+    if size > most:
+        raise UserError(
+            f"{path} has {size:,} bytes, more than an image has that is decoded ({most:,}): make it smaller, or raise "
+            "`data.images.max_pixels`."
+        )
+    return read_bytes(path)
+
+
+def decode_image(data: bytes, name: str, channels: Channels, form: ImageForm | None = None) -> Pixels:
+    """Decode an image from the bytes of a file, in the size of a form if one is given; `name` is for messages."""
+    form = form or ImageForm()
     kind = _kind_of(data, name)
     if kind is WebPImageFile:  # its decoder takes memory for the whole image as soon as it is made
-        _refuse_large(_webp_size(data), name, max_pixels)
+        refuse_large(_webp_size(data), name, form.max_pixels)
+    if kind is JpegImageFile and (scans := data.count(b"\xff\xda")) > _MOST_SCANS:
+        raise UserError(f"{name} is a JPEG of {scans:,} scans, but at most {_MOST_SCANS} are decoded: save it again.")
     with _damage(name):
         opened = kind(BytesIO(data))
-    _refuse_large((opened.height, opened.width), name, max_pixels)
-    with _damage(name):
+    refuse_large((opened.height, opened.width), name, form.max_pixels)
+    with _damage(name), _ROOM.of(opened.height * opened.width):
         opened.load()
-        return pixels_of(_turned(opened), channels)
+        image = _turned(opened)
+        del opened  # where the image was turned or converted, its memory is free from here on
+        image = _converted(image, channels)
+        return _array(image if form.size is None else _resized(image, form.size, form.fit), channels)
 
 
 def pixels_of(image: Image.Image, channels: Channels) -> Pixels:
     """Return the pixels of an image of Pillow, of any mode, as they are stored: EXIF is not looked at."""
+    return _array(_converted(image, channels), channels)
+
+
+def _converted(image: Image.Image, channels: Channels) -> Image.Image:
+    """Return an image in gray or in colour; a strip at a time, as some conversions take 30 bytes per pixel."""
+    if image.mode == _MODES[channels] and "transparency" not in image.info:
+        return image
+    rows = max(1, _STRIP // max(1, image.width))
+    if image.height <= rows:
+        return _converted_strip(image, channels)
+    converted = Image.new(_MODES[channels], image.size)
+    for top in range(0, image.height, rows):
+        strip = image.crop((0, top, image.width, min(top + rows, image.height)))
+        converted.paste(_converted_strip(strip, channels), (0, top))
+    return converted
+
+
+def _converted_strip(image: Image.Image, channels: Channels) -> Image.Image:
     if image.mode.startswith("I"):  # 16 bits per pixel; Pillow's own conversion would cut off all above 255
         wide = np.asarray(image).astype(np.int64)
         image = Image.fromarray(((np.clip(wide, 0, 65535) * 255 + 32767) // 65535).astype(np.uint8))
     if image.mode in _TRANSPARENT or "transparency" in image.info:
         clear = image.convert("RGBA")
         image = Image.alpha_composite(Image.new("RGBA", clear.size, "white"), clear)
-    pixels = np.array(image.convert(_MODES[channels]))
-    return pixels.reshape(*pixels.shape[:2], channels)
+    return image.convert(_MODES[channels])
+
+
+def _array(image: Image.Image, channels: Channels) -> Pixels:
+    return np.array(image).reshape(image.height, image.width, channels)
 
 
 def fit_image(pixels: Pixels, size: Size, fit: Fit) -> Pixels:
@@ -113,14 +159,44 @@ def fit_image(pixels: Pixels, size: Size, fit: Fit) -> Pixels:
     height, width, channels = pixels.shape
     if (height, width) == size:
         return pixels
+    image = Image.fromarray(pixels[..., 0] if channels == 1 else pixels)
+    return np.array(_resized(image, size, fit)).reshape(*size, channels)
+
+
+def _resized(image: Image.Image, size: Size, fit: Fit) -> Image.Image:
+    height, width = image.height, image.width
+    if (height, width) == size:
+        return image
     box = (0.0, 0.0, float(width), float(height))
     if fit == "crop":
         scale = min(height / size[0], width / size[1])
         above, left = (height - size[0] * scale) / 2, (width - size[1] * scale) / 2
         box = (left, above, width - left, height - above)
-    image = Image.fromarray(pixels[..., 0] if channels == 1 else pixels)
-    resized = np.array(image.resize((size[1], size[0]), Image.Resampling.BILINEAR, box))
-    return resized.reshape(*size, channels)
+    return image.resize((size[1], size[0]), Image.Resampling.BILINEAR, box)
+
+
+class _Room:
+    """Pixels that threads decode at once: a large image waits until others are done, and others wait for it."""
+
+    def __init__(self, pixels: int) -> None:
+        self._pixels, self._free, self._changed = pixels, pixels, threading.Condition()
+
+    @contextmanager
+    def of(self, pixels: int) -> Iterator[None]:
+        """Take room for some pixels inside the block, or all room for an image of more."""
+        taken = min(pixels, self._pixels)
+        with self._changed:
+            self._changed.wait_for(lambda: self._free >= taken)
+            self._free -= taken
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._free += taken
+                self._changed.notify_all()
+
+
+_ROOM: Final = _Room(MAX_PIXELS)
 
 
 def convert_channels(pixels: Pixels, channels: Channels) -> Pixels:
@@ -172,7 +248,8 @@ def _webp_size(data: bytes) -> Size:
     return height, width
 
 
-def _refuse_large(size: Size, name: str, max_pixels: int) -> None:
+def refuse_large(size: Size, name: str, max_pixels: int) -> None:
+    """Refuse an image of this height and width if it has more pixels than are decoded."""
     height, width = size
     if height * width > max_pixels:
         raise UserError(
@@ -224,9 +301,8 @@ class EncodedPixels(Ragged):
 
     def __getitem__(self, index: int) -> Values:
         data = super().__getitem__(index).tobytes()
-        return decode_in_form(data, f"image {index + 1:,} in the cache", self.form, self.channels).reshape(
-            -1, self.channels
-        )
+        pixels = decode_image(data, f"image {index + 1:,} in the cache", self.channels, self.form)
+        return pixels.reshape(-1, self.channels)
 
     def decoded(self, rows: NDArray[np.int64]) -> Iterator[Values]:
         """Yield the pixels of some rows in order; all cores decode."""
@@ -241,12 +317,6 @@ def rows_of_pixels(stream: Ragged, rows: NDArray[np.int64]) -> Iterator[Values]:
 def channels_of(stream: Ragged) -> int:
     """Return the number of values of a pixel."""
     return stream.channels if isinstance(stream, EncodedPixels) else stream.values.shape[1]
-
-
-def decode_in_form(data: bytes, name: str, form: ImageForm, channels: Channels) -> Pixels:
-    """Decode an image to the size that a model reads; `name` is for messages."""
-    pixels = decode_image(data, name, channels, form.max_pixels)
-    return pixels if form.size is None else fit_image(pixels, form.size, form.fit)
 
 
 @cache

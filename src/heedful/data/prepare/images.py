@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from heedful.base.cores import usable_cores
 from heedful.base.errors import UserError, counted, suggestion
-from heedful.base.files import read_bytes
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.data import ImageForm
 from heedful.config.model.images import ImageAnswererModel
@@ -23,7 +22,7 @@ from heedful.config.task_rules import model_of
 from heedful.data.cache import Say
 from heedful.data.corpora.formats.rows import label_numbers
 from heedful.data.corpora.images import AskedImage, ImageQuestion, LabelledImage, read_asked_images, read_images
-from heedful.data.images.decoding import Channels, EncodedPixels, Pixels, decode_in_form, fit_image
+from heedful.data.images.decoding import Channels, EncodedPixels, Pixels, decode_image, read_image_file
 from heedful.data.prepare.prepared import Preparation, Prepared
 from heedful.data.prepare.stores import WHOLE_NUMBERS, LabelStream, Row, Rows, Stream, Streams, Tokenized
 from heedful.data.prepare.texts import sort_labels
@@ -168,8 +167,8 @@ class FileStream(ImageStream[Row]):
         def read(row: Row) -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
             path = self.image(row).source
             assert isinstance(path, Path)
-            data = read_bytes(path)
-            size = decode_in_form(data, str(path), self.form, self.channels).shape[:2]
+            data = read_image_file(path, self.form)
+            size = decode_image(data, str(path), self.channels, self.form).shape[:2]
             return np.frombuffer(data, np.uint8), np.array([size], np.uint32)
 
         with ThreadPoolExecutor(usable_cores(), "heedful-decoding") as threads:
@@ -194,15 +193,10 @@ def image_streams(images: Sequence[Pixels], labels: Sequence[int | Sequence[int]
 
 def decode_all(images: Iterable[LabelledImage], form: ImageForm, channels: Channels) -> Iterator[Pixels]:
     """Yield the pixels of images in order, in the size that a model reads; all cores decode, a chunk at a time."""
-
-    def decode(image: LabelledImage) -> Pixels:
-        pixels = image.pixels(channels, form.max_pixels)
-        return pixels if form.size is None else fit_image(pixels, form.size, form.fit)
-
     waiting = iter(images)
     with ThreadPoolExecutor(usable_cores(), "heedful-decoding") as threads:  # decoding is outside of Python's lock
         while chunk := list(islice(waiting, CHUNK)):
-            yield from threads.map(decode, chunk)
+            yield from threads.map(lambda image: image.pixels(channels, form), chunk)
 
 
 def class_numbers(images: Sequence[LabelledImage], labels: tuple[str, ...], name: str) -> list[list[int]]:

@@ -104,7 +104,9 @@ def _load(folder: Path) -> Tokenizer | None:
 
 
 LONGEST_WORD: Final = 1_000  # characters: far more than any word, or most sentences of a language without spaces
-_LONG_RUN: Final = re.compile(rf"\S{{{LONGEST_WORD + 1},}}|\s{{{LONGEST_WORD + 1},}}")
+_LONG_RUN: Final = re.compile(  # from the start of a run on: elsewhere there is nothing to look for
+    rf"(?<!\S)\S{{{LONGEST_WORD + 1},}}+|(?<!\s)\s{{{LONGEST_WORD + 1},}}+"
+)
 
 
 class ShortenedWords:

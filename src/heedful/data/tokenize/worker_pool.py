@@ -4,16 +4,15 @@ import os
 import queue
 import signal
 import subprocess
-import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 from heedful.base.errors import MachineError
+from heedful.base.processes import child_environment, run_module
 from heedful.data.tokenize.encoding import Encoded, Encoder
 from heedful.data.tokenize.worker_protocol import (
     OUT_OF_MEMORY,
@@ -147,16 +146,15 @@ def _started(processes: int) -> _Worker:
     Its answers have a pipe of their own: whatever else is printed in it, from the start of its interpreter on, goes to
     our standard error.
     """
-    places = [place or str(Path.cwd()) for place in sys.path]
     read, write = os.pipe()
     answers = os.fdopen(read, "rb")
     try:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and module, two numbers
-            [sys.executable, "-P", "-m", "heedful.data.tokenize.worker_main", str(write), str(processes)],
+            run_module("heedful.data.tokenize.worker_main", str(write), str(processes)),
             stdin=subprocess.PIPE,
             stdout=_STANDARD_ERROR,
             pass_fds=(write,),
-            env={**os.environ, **_ENVIRONMENT, "PYTHONPATH": os.pathsep.join(places)},
+            env={**child_environment(), **_ENVIRONMENT},
             process_group=0,
         )
     except BaseException:

@@ -114,7 +114,7 @@ def _check(part: Part, corpus: AnyCorpus, recipe: Recipe, checked: CheckedRows, 
         return
     corpus = _without_large_sample(corpus, recipe.data.folder)
     for image in islice(images_of(corpus, recipe) if reads_images(recipe) else (), _IMAGES):
-        image.pixels(3, recipe.data.images.max_pixels)
+        image.pixels(3, recipe.data.images)
     if recipe.rules.vocabularies:
         labelled, first = _check_texts(part, corpus, recipe, checked)
     else:

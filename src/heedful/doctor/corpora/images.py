@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from heedful.base.cores import usable_cores
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AnyCorpus, ImageFolder
+from heedful.config.data import ImageForm
 from heedful.config.model.images import ImageAnswererModel
 from heedful.config.model.mixed import CaptionerModel
 from heedful.config.model.pooled import ImageModel
@@ -21,7 +22,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.cache import Say
 from heedful.data.corpora.formats.lines import locate
 from heedful.data.corpora.images import LabelledImage, images_in, read_asked_images, read_captioned, read_images
-from heedful.data.images.decoding import Channels, Size, is_image_name
+from heedful.data.images.decoding import Channels, Pixels, Size, is_image_name
 from heedful.doctor.corpora.classes import (
     SMALL,
     WholePart,
@@ -117,7 +118,7 @@ def _read(part: Part, corpus: AnyCorpus, recipe: Recipe) -> CheckedImages:
     model, form = recipe.model, recipe.data.images
     assert isinstance(model, ImageModel | CaptionerModel | ImageAnswererModel), "a model of images"
     seen, unreadable = list[Seen](), list[str]()
-    for one in _decoded(images_of(corpus, recipe), model.encoder.channels, form.max_pixels):
+    for one in _decoded(images_of(corpus, recipe), model.encoder.channels, form):
         seen.append(one) if isinstance(one, Seen) else unreadable.append(one)
     found = CheckedImages(part, corpus.title, tuple(seen), tuple(unreadable))
     if not isinstance(corpus, ImageFolder):
@@ -152,24 +153,39 @@ def _joined(part: Part, corpora: Sequence[CheckedImages]) -> WholePart:
     return WholePart(part, "image", sum(map(len, corpora)), ", ".join(one.name for one in corpora), "", labels, numbers)
 
 
-def _decoded(images: Iterable[LabelledImage], channels: Channels, max_pixels: int) -> Iterator[Seen | str]:
+def _decoded(images: Iterable[LabelledImage], channels: Channels, form: ImageForm) -> Iterator[Seen | str]:
     """Yield what is known of each image, or why it cannot be decoded; all cores decode, a chunk at a time."""
+    as_they_are = ImageForm(max_pixels=form.max_pixels)
 
     def decode(image: LabelledImage) -> Seen | str:
         try:
-            pixels = image.pixels(channels, max_pixels)
+            pixels = image.pixels(channels, as_they_are)
         except UserError as error:
             return str(error)
         height, width = pixels.shape[:2]
-        content = sha256(f"{pixels.shape}".encode() + pixels.tobytes()).digest()
-        # Whether an image has one colour is known by each channel; its brightness by all of them.
-        spread = max(float(pixels[..., channel].std()) for channel in range(pixels.shape[2]))
-        return Seen(image, content, (height, width), float(pixels.mean()), spread)
+        content = sha256(f"{pixels.shape}".encode())
+        content.update(np.ascontiguousarray(pixels).data)
+        return Seen(image, content.digest(), (height, width), *_light(pixels))
 
     waiting = iter(images)
     with ThreadPoolExecutor(usable_cores(), "heedful-checking") as threads:
         while chunk := list(islice(waiting, _CHUNK)):
             yield from threads.map(decode, chunk)
+
+
+def _light(pixels: Pixels) -> tuple[float, float]:
+    """Return the brightness of an image, and the largest spread of a channel, which is 0 where all have one colour.
+
+    Both come from the counts of values: means of a whole image would take many times its memory.
+    """
+    values, counts = np.arange(256.0), np.zeros((pixels.shape[2], 256))
+    for row in pixels:
+        for channel, of_channel in enumerate(counts):
+            of_channel += np.bincount(row[:, channel], minlength=256)
+    number = pixels.shape[0] * pixels.shape[1]
+    means = counts @ values / number
+    spreads = np.sqrt(((values - means[:, None]) ** 2 * counts).sum(axis=1) / number)
+    return float(means.mean()), float(spreads.max())
 
 
 # --- findings ---------------------------------------------------------------------------------------------------------

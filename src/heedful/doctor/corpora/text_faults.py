@@ -1,13 +1,13 @@
 """Recognises faults of lines: names of columns that are read as data, characters that do not belong in a sentence."""
 
 import re
-import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Final
 
 from heedful.config.corpora.containers import AnyCorpus
+from heedful.data.text_form import is_composed
 from heedful.doctor.corpora.rows import Row, RowForm, cells_of
 from heedful.doctor.findings import Finding, Part
 
@@ -24,7 +24,7 @@ _NAMES: Final = frozenset(
         """,
     )
 )
-_NUMBERED: Final = re.compile(r"[\s_-]*\d?$")  # sentence1, text_2
+_NUMBERED: Final = re.compile(r"(?<![\s_-])[\s_-]*\d?$")  # sentence1, text_2
 _WHOLE_NUMBER: Final = re.compile(r"-?\d{1,18}")
 _FEW: Final = 5  # rows that are too few to tell names from data
 _WORDS: Final = 3  # words of a usual text; where texts are single words, a name may be one of them
@@ -111,7 +111,7 @@ def find_odd_characters(text: str) -> Sequence[str]:
     if marked:
         suspected += _MARKUP
     found = [kind for kind in suspected if PATTERNS[kind].search(text)] if suspected else []
-    return found if plain or unicodedata.is_normalized("NFC", text) else [*found, "not_nfc"]
+    return found if plain or is_composed(text) else [*found, "not_nfc"]
 
 
 def excerpt(text: str, kind: str = "", width: int = WIDTH) -> str:

@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 
 from rich.console import Console
 
+from heedful.base.columns import printable
 from heedful.base.errors import HeedfulError, UserError, on_command_line
 from heedful.base.files import damaged, read_json, write_bytes, write_json
 from heedful.config.reading.load import load_recipe
@@ -283,7 +284,7 @@ def main(arguments: list[str]) -> int:
         with on_command_line():
             run_cell(Path(arguments[0]))
     except HeedfulError as error:
-        print(str(error).splitlines()[0], file=sys.stderr)
+        print(printable(str(error)).partition("\n")[0], file=sys.stderr)
         return error.exit_code
     return 0
 

@@ -243,7 +243,7 @@ def _values(path: Path, cell: StudyCell, table: StudyTable) -> dict[str, Any]:
     try:
         recipe = cell.load(table.seeds[0])
     except UserError as error:
-        first, *others = str(error).splitlines()
+        first, *others = str(error).split("\n")
         more = f" (and {len(others)} more)" if others else ""
         raise UserError(f"{where}: {first.removeprefix('--set ')}{more}") from None
     if not recipe.data.test and not recipe.data.valid:

@@ -8,7 +8,6 @@ A study that was killed goes on where it was when it is started again: cells tha
 were training resume from their last checkpoints, bit-identical to an uninterrupted run.
 """
 
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -21,6 +20,7 @@ from heedful.base.cores import usable_cores
 from heedful.base.devices import choose_device
 from heedful.base.errors import UserError, by_caller, counted
 from heedful.base.files import damaged, read_bytes, read_json, write_bytes
+from heedful.base.processes import run_module
 from heedful.doctor.estimates.memory import measure_memory
 from heedful.lab.study.cell import FOUND, CellJob, begin_cell, found_in
 from heedful.lab.study.definition import Study, StudyCell, first_difference
@@ -64,7 +64,7 @@ class StudyRun:
         for cell, seed in waiting:
             folder, name = self.cell_folder(cell, seed), f"{cell.name}, seed {seed}"
             begin_cell(folder, self.job(cell, seed))
-            tasks.append(Task(name, [sys.executable, "-m", "heedful.lab.study.cell", str(folder)], folder / LOG))
+            tasks.append(Task(name, run_module("heedful.lab.study.cell", str(folder)), folder / LOG))
             by_name[name] = cell, seed
         self.write(tested=False)  # from here on, the folder is known to be this study's
         ended = total - len(waiting)
@@ -90,8 +90,8 @@ class StudyRun:
         if folders:
             self.say(f"timing an update of {counted(len(folders), 'cell')}, alone")
             devices = ",".join(self.study.table.timed)
-            module = [sys.executable, "-m", "heedful.lab.study.timing"]
-            task = Task("timing", [*module, devices, *map(str, folders)], log)
+            command = run_module("heedful.lab.study.timing", devices, *map(str, folders))
+            task = Task("timing", command, log)
             launch([task], lambda task, failure: self.say(f"timing: {failure}") if failure else None)
         return self.write()
 

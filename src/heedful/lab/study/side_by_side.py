@@ -1,12 +1,13 @@
 """Runs commands side by side, at most `jobs` at a time, each with a time limit; a failure does not stop the others."""
 
-import os
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from heedful.base.processes import child_environment
 
 LOOK_SECONDS = 0.1  # between two looks at what runs
 GRACE_SECONDS = 60.0  # from being asked to end until being killed: time to save
@@ -70,7 +71,7 @@ def run_side_by_side(
     try:
         while waiting or running:
             while waiting and len(running) < jobs:
-                running.append(_Started(waiting.pop(0), {**os.environ, **(environment or {})}, limit_seconds))
+                running.append(_Started(waiting.pop(0), {**child_environment(), **(environment or {})}, limit_seconds))
             for started in [one for one in running if one.ended or one.too_late]:
                 late = not started.ended
                 if late:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import torch
 from rich.console import Console
 
+from heedful.base.columns import printable
 from heedful.base.errors import HeedfulError, on_command_line
 from heedful.base.files import write_json
 from heedful.config.reading.load import load_recipe
@@ -45,7 +46,7 @@ def main(arguments: list[str]) -> int:
             with on_command_line():
                 time_cell(Path(folder), devices.split(","))
         except HeedfulError as error:
-            print(str(error).splitlines()[0], file=sys.stderr)
+            print(printable(str(error)).partition("\n")[0], file=sys.stderr)
             failed = failed or error.exit_code
     return failed
 

@@ -127,7 +127,7 @@ class Captioner(SearchingModel[ImageCaptioner]):
         """
         request = self.request(nbest, options)  # here, so that errors are raised before the first image is read
         given = enumerate(check_several(images, "images"), start=1)
-        read = (image_of(image, f"image {number:,}", self._encoder.channels) for number, image in given)
+        read = (self._image(image, f"image {number:,}") for number, image in given)
 
         def captioned(part: Sequence[LabelledImage], first: int) -> list[list[Caption]]:
             return self.describe(self.decode(part), request, first, progress)
@@ -234,7 +234,7 @@ class Captioner(SearchingModel[ImageCaptioner]):
         with `search` the life of the beam. `name` is what the explanation calls the image, by default its path.
         """
         request, encoder = self.request(1, options), self._encoder
-        read = image_of(image, "`image`", encoder.channels)
+        read = self._image(image, "`image`")
         (pixels,) = self.decode([read])
         ((best, *_),) = self.describe([pixels], request, 1, lambda ready: None)
         explained = ExplainedImage(pixels, encoder.patch, encoder.class_token)
@@ -321,6 +321,9 @@ class Captioner(SearchingModel[ImageCaptioner]):
             None if best.alignment is None else tuple(patch_of(place) for place in best.alignment),
         )
 
+    def _image(self, given: object, where: str) -> LabelledImage:
+        return image_of(given, where, self._encoder.channels, self.recipe.data.images.max_pixels)
+
     def _captioned(self, row: object, where: str) -> Captioned:
         if not isinstance(row, Sequence) or isinstance(row, str | bytes) or len(row) != 2:
             raise UserError(f"{where} must be an image and its caption.")
@@ -329,7 +332,7 @@ class Captioner(SearchingModel[ImageCaptioner]):
             captions = (check_text(captions, f"{where}: the caption"),)
         else:
             captions = tuple(check_texts(captions, f"{where}: the captions"))
-        return Captioned(image_of(row[0], where, self._encoder.channels), captions)
+        return Captioned(self._image(row[0], where), captions)
 
 
 def scored_references(references: Sequence[Sequence[str]]) -> tuple[Reference, ...]:

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from heedful.base.progress import ShowProgress, show_nothing
+from heedful.base.notes import ShowProgress, show_nothing
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.recipe import Recipe

@@ -4,7 +4,7 @@ import time
 from dataclasses import dataclass
 
 from heedful.base.errors import counted
-from heedful.base.progress import ShowProgress, show_nothing
+from heedful.base.notes import ShowProgress, show_nothing
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.data.corpora.documents import count_words, read_running_text
 from heedful.data.corpora.files import content_key

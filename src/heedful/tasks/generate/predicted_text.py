@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from heedful.base.arguments import check_whole
 from heedful.base.errors import UserError, by_caller
+from heedful.base.notes import ShowProgress
 from heedful.base.packed import IGNORED
-from heedful.base.progress import ShowProgress
 from heedful.config.checks import carries_state
 from heedful.config.recipe import Recipe
 from heedful.data.batches.windows import PlannedWindows, SlidingWindows, StreamBatch, Streams, WindowBatch

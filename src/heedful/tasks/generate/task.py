@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from heedful.base.progress import ShowProgress, show_nothing
+from heedful.base.notes import ShowProgress, show_nothing
 from heedful.config.checks import carries_state
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.model.language import LanguageModelTable, RecurrentDecoderTable, TransformerDecoderTable

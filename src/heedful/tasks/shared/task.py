@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from heedful.base.errors import UserError
-from heedful.base.progress import ShowProgress, show_nothing
+from heedful.base.notes import ShowProgress, show_nothing
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import TaskRules

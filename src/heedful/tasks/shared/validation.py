@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from heedful.base.errors import UserError
-from heedful.base.progress import ShowProgress, show_nothing
+from heedful.base.notes import ShowProgress, show_nothing
 from heedful.data.epochs.plan import spread
 
 _SAMPLES: Final = 4  # outputs of a validation that are kept

@@ -77,6 +77,20 @@ def test_an_array_that_promises_more_than_it_holds_takes_no_memory(tmp_path: Pat
         read_npz(tmp_path / "big.npz", "x")
 
 
+def test_an_archive_that_promises_more_than_packed_bytes_can_hold_takes_no_memory(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", IMAGES)
+    header = (tmp_path / "x.npy").read_bytes().replace(b"(2, 3, 4), }      ", b"(99999999, 3, 4)} ")
+    with zipfile.ZipFile(tmp_path / "big.npz", "w") as archive:
+        archive.writestr("x.npy", header)
+    data = (tmp_path / "big.npz").read_bytes()
+    promised = len(header).to_bytes(4, "little")
+    place = data.rindex(b"PK\x01\x02") + 24  # the size of what is packed, where archives list their members
+    assert data[place : place + 4] == promised
+    (tmp_path / "big.npz").write_bytes(data[:place] + (1 << 31).to_bytes(4, "little") + data[place + 4 :])
+    with refuses("...big.npz: `x` holds less than its header promises: ..."):
+        read_npz(tmp_path / "big.npz", "x")
+
+
 def test_a_file_that_is_not_npz_is_refused(tmp_path: Path) -> None:
     (tmp_path / "some.npz").write_bytes(b"not an archive")
     with refuses("...some.npz cannot be read (File is not a zip file): copy or download..."):

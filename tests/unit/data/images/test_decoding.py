@@ -1,15 +1,33 @@
 """Images in files: every kind that cameras and programs write is read, and everything else is refused in one line."""
 
 import io
+import subprocess
+import sys
+import threading
+import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
+from PIL.PngImagePlugin import PngImageFile
+from tests.shared.patience import PATIENCE
 from tests.shared.refusals import refuses
 
-from heedful.data.images.decoding import Channels, Pixels, decode_image, fit_image, is_image_name, read_image
+from heedful.config.data import ImageForm
+from heedful.data.images import decoding
+from heedful.data.images.decoding import (
+    Channels,
+    Fit,
+    Pixels,
+    decode_image,
+    fit_image,
+    is_image_name,
+    pixels_of,
+    read_image,
+)
 
 RED, BLUE = (200, 0, 0), (0, 0, 250)
 
@@ -28,7 +46,7 @@ def _bytes(image: Image.Image, kind: str = "PNG", **options: object) -> bytes:
 
 
 def _decode(data: bytes, channels: Channels = 3, most: int = 1000) -> Pixels:
-    return decode_image(data, "it.png", channels, most)
+    return decode_image(data, "it.png", channels, ImageForm(max_pixels=most))
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP"])
@@ -185,3 +203,118 @@ def test_an_image_of_the_wanted_size_stays_as_it_is() -> None:
 def test_images_are_recognised_by_their_names() -> None:
     names = ["a.png", "b.JPG", "c.jpeg", "d.WebP", "e.txt", ".f.png", "png"]
     assert [name for name in names if is_image_name(Path(name))] == names[:4]
+
+
+# --- memory -----------------------------------------------------------------------------------------------------------
+
+
+MODES = ("RGB", "RGBA", "LA", "P", "L", "1", "I;16", "CMYK")
+
+
+def _of_mode(mode: str, side: int) -> Image.Image:
+    """An image of noise, in a mode; that of a palette has a transparent colour."""
+    noise = np.random.default_rng(1).integers(0, 256, (side, side, 4), dtype=np.uint8)
+    if mode == "I;16":
+        return Image.fromarray(noise[..., 0].astype(np.uint16) * 250)
+    image = Image.fromarray(noise, "RGBA")
+    if mode == "P":
+        image = image.convert("RGB").quantize(16)
+        image.info["transparency"] = 3
+        return image
+    return image.convert("L").convert("LA") if mode == "LA" else image.convert(mode)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("mode", MODES)
+def test_strips_have_the_pixels_of_the_whole(mode: str, channels: Channels, monkeypatch: pytest.MonkeyPatch) -> None:
+    image = _of_mode(mode, 37)
+    whole = pixels_of(image, channels)
+    monkeypatch.setattr(decoding, "_STRIP", 100)
+    assert (pixels_of(image, channels) == whole).all()
+
+
+@pytest.mark.parametrize("fit", ["stretch", "crop"])
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L"])
+def test_an_image_that_is_resized_while_it_is_decoded_has_the_same_pixels(mode: str, fit: Fit) -> None:
+    data = _bytes(_of_mode(mode, 41))
+    form = ImageForm(height=9, width=13, fit=fit)
+    assert (decode_image(data, "it", 3, form) == fit_image(decode_image(data, "it", 3), (9, 13), fit)).all()
+
+
+PEAKS = """
+import sys, zlib
+from io import BytesIO
+from pathlib import Path
+from PIL import Image
+from heedful.config.data import ImageForm
+from heedful.data.images.decoding import decode_image
+
+SIDE = 3000
+def peak():
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
+for mode in sys.argv[1:]:
+    file = BytesIO()
+    image = Image.new("I;16" if mode == "I;16" else mode, (SIDE, SIDE))
+    if mode == "P":
+        image.info["transparency"] = 0
+    image.save(file, "JPEG" if mode == "CMYK" else "PNG")
+    del image
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins here
+    before = peak()
+    decode_image(file.getvalue(), "it", 3, ImageForm(height=32))
+    print(mode, (peak() - before) / SIDE**2)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/clear_refs").exists(), reason="needs Linux's peaks of memory")
+def test_no_kind_of_image_takes_many_bytes_per_pixel() -> None:
+    """Each took 9 to 40: 1.3 GB for an image of 50 megapixels with transparent parts."""
+    command = [sys.executable, "-P", "-c", PEAKS, *MODES]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE)
+    found = {mode: float(peak) for mode, peak in (line.split() for line in done.stdout.splitlines())}
+    assert found.keys() == {*MODES}
+    assert max(found.values()) < 13, found
+
+
+def test_threads_together_decode_no_more_pixels_than_there_is_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, most, lock, load = 0, 0, threading.Lock(), PngImageFile.load
+
+    def watched(image: PngImageFile) -> object:
+        nonlocal now, most
+        with lock:
+            now += image.width * image.height
+            most = max(most, now)
+        time.sleep(0.005)
+        try:
+            return load(image)
+        finally:
+            with lock:
+                now -= image.width * image.height
+
+    monkeypatch.setattr(PngImageFile, "load", watched)
+    monkeypatch.setattr(decoding, "_ROOM", decoding._Room(500))
+    data = [_bytes(Image.new("RGB", (side, side))) for side in (10, 20, 10, 30, 10, 10)]
+    with ThreadPoolExecutor(6) as threads:  # 30 x 30 is more than all room: alone it is decoded
+        shapes = [found.shape[0] for found in threads.map(lambda each: _decode(each), data)]
+    assert shapes == [10, 20, 10, 30, 10, 10]
+    assert most == 900
+
+
+def test_a_jpeg_of_many_scans_is_refused() -> None:
+    """Each would take as long as the whole image."""
+    data = _bytes(_half_red(), "JPEG", progressive=True)
+    assert _decode(data).shape == (6, 8, 3)
+    with refuses("it.png is a JPEG of 1,0...0 scans, but at most 200 are decoded: save it again."):
+        _decode(data + b"\xff\xda" * 1000)
+
+
+def test_a_file_that_no_image_can_fill_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "film.png"
+    with path.open("wb") as file:
+        file.truncate(10**12)  # it takes no space
+    with refuses(
+        f"{path} has 1,000,000,000,000 bytes, more than an image has that is decoded (867,108,864): make it smaller, "
+        "or raise `data.images.max_pixels`."
+    ):
+        read_image(path, 3)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.unit.tasks.text_generators import language_bundle
 
-from heedful.base.progress import show_nothing
+from heedful.base.notes import show_nothing
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.metrics.language.kneser_ney import KneserNey

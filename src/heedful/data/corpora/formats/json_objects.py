@@ -34,8 +34,8 @@ def objects_of_lines(lines: Sequence[str], most: int) -> Iterator[dict[str, obje
 def objects_of_array(text: str) -> Iterator[tuple[int, dict[str, object]]]:
     """Yield the objects of a JSON array, which may be cut, each with the number of its line, or on one line its own."""
     decoder, place, line, item = json.JSONDecoder(), 0, 1, 0
+    is_array = text.lstrip()[:1] == "["
     one_line = "\n" not in text.strip()
-    is_array = text.lstrip().startswith("[")
     while is_array:
         found = _NEXT.match(text, place)
         if found is None:

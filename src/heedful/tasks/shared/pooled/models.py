@@ -268,7 +268,7 @@ class ReadsImages(LoadedModel[NetworkType]):
 
     def _image(self, given: object, where: str) -> LabelledImage:
         """Return an image that a program gave; `where` names it in messages."""
-        return image_of(given, where, self._encoder.channels)
+        return image_of(given, where, self._encoder.channels, self.recipe.data.images.max_pixels)
 
     def _decode(self, images: Iterable[LabelledImage]) -> list[Pixels]:
         return list(decode_all(images, self.recipe.data.images, self._encoder.channels))

@@ -12,6 +12,7 @@ from PIL import Image
 from tests.shared.refusals import refuses
 
 import heedful
+from heedful.config.data import ImageForm
 from heedful.data.corpora.images import image_of, is_one_image
 
 PIXELS = np.arange(8 * 8 * 3, dtype=np.uint8).reshape(8, 8, 3)
@@ -88,3 +89,22 @@ def test_models_take_every_form(file: Path) -> None:
         evaluated = model.evaluate([(given, expected.label) for given in several])
     assert evaluated.scores()[0].value == 1.0
     assert model.explain(file.read_bytes()).to_json()
+
+
+class Undecoded(Image.Image):
+    """An image that Pillow has opened, and not decoded yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size, self._mode = (100_000, 50_000), "RGB"
+
+    def load(self) -> Any:
+        pytest.fail("it was decoded")
+
+
+def test_what_has_too_many_pixels_is_refused_whatever_it_comes_in() -> None:
+    with refuses("`image` has 50,000 x 100,000 pixels, but at most 50,000,000 are decoded..."):
+        image_of(Undecoded(), "`image`", 3)
+    with refuses("`image` has 8 x 8 pixels, but at most 63 are decoded..."):
+        image_of(PIXELS, "`image`", 3).pixels(3, ImageForm(max_pixels=63))
+    assert image_of(PIXELS, "`image`", 3).pixels(3, ImageForm(max_pixels=64, height=4)).shape == (4, 4, 3)
