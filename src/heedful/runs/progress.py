@@ -175,7 +175,10 @@ class RunProgress:
         try:
             yield
         except OSError as error:
-            self._board = None
+            board, self._board = self._board, None
+            with suppress(OSError):
+                if board:
+                    board.close()  # waits for its thread
             if self._metrics:
                 self._lose(self._metrics.with_name("tensorboard"), error)
 

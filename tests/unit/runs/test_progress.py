@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import sys
+import threading
 import time
 from dataclasses import replace
 from io import StringIO
@@ -117,6 +118,30 @@ def test_metrics_after_the_resumed_step_are_forgotten_even_a_torn_line(tmp_path:
         progress.validation(200, {"loss": 1.5}, best=True)
     entries = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [(entry["step"], entry["part"]) for entry in entries] == [(100, "train"), (200, "train"), (200, "valid")]
+
+
+def test_a_full_disk_under_the_file_of_tensorboard_is_told_once_without_a_traceback_of_its_thread(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    writer = pytest.importorskip("tensorboard.summary.writer.record_writer").RecordWriter
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    out, hook = StringIO(), threading.excepthook
+    with RunProgress(Console(file=out, width=300)) as progress:
+        progress.begin(tmp_path, 0)
+        assert progress._board is not None
+        monkeypatch.setattr(writer, "write", full)
+        for step in range(1, 9):
+            progress.validation(step, {"loss": 1.5}, best=False)
+            time.sleep(0.01)  # for its thread
+    assert progress._board is None
+    told = "tensorboard cannot be written (No space left on device): training continues without recording metrics\n"
+    assert out.getvalue().count(told) == out.getvalue().count("cannot be written") == 1
+    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 8
+    assert capfd.readouterr().err == ""
+    assert threading.excepthook is hook
 
 
 def test_a_full_disk_under_the_metrics_is_told_once_and_ends_nothing(

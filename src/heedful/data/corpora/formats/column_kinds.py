@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import isfinite
 from pathlib import Path
 from typing import Final, Literal
@@ -193,12 +194,21 @@ def describe_columns(places: Sequence[int | str], rows: Sequence[Sequence[object
     """Return what the columns of a table hold; `folder` is the one that paths of images start from."""
     values = {place: [row[index] if index < len(row) else None for row in rows] for index, place in enumerate(places)}
     columns = [_column(place, cells, folder) for place, cells in values.items()]
+    read = {
+        column.place: [_words_of(cell) for cell in values[column.place]]
+        for column in columns
+        if column.kind in ("text", "words", "labels", "label")
+    }
+    largest = Counter[tuple[int, ...]]()  # most different words of a text, by the number of words in each row
+    for column in columns:
+        if column.kind in ("text", "words"):
+            counts = tuple(map(len, read[column.place]))
+            largest[counts] = max(largest[counts], len(set(chain(*read[column.place]))))
     for index, column in enumerate(columns):
-        others = (values[other.place] for other in columns if other.kind in ("text", "words") and other is not column)
-        if column.kind in ("text", "words", "labels", "label") and any(
-            _labels_words(values[column.place], words) for words in others
-        ):
-            labels = {label for cell in values[column.place] for label in _words_of(cell)}
+        labels = set(chain(*read.get(column.place, ())))
+        counts = tuple(map(len, read.get(column.place, ())))
+        # One label for each word of a text: twice as many words as labels, so that no column labels itself.
+        if labels and sum(counts) >= 2 * len(rows) and 2 * len(labels) <= min(largest[counts], 2 * _MOST_LABELS):
             evidence = f"one of {len(labels):,} labels for each word: {_some(sorted(labels))}"
             columns[index] = replace(column, kind="tags", evidence=evidence, distinct=len(labels))
     return tuple(columns)
@@ -284,15 +294,6 @@ def _several_labels(texts: Sequence[str], letters: float, distinct: int) -> bool
     parts = Counter(part.strip() for text in texts for part in text.split(","))
     few = len(parts) < distinct and len(parts) <= len(texts) ** 0.6
     return len(texts) >= 8 and few and all(len(part) <= 30 for part in parts)
-
-
-def _labels_words(labels: Sequence[object], words: Sequence[object]) -> bool:
-    """Whether a column has one label for each word of another."""
-    pairs = [(_words_of(one), _words_of(other)) for one, other in zip(labels, words, strict=True)]
-    if not all(len(one) == len(other) for one, other in pairs) or sum(len(one) for one, _ in pairs) < 2 * len(pairs):
-        return False
-    found, known = {word for one, _ in pairs for word in one}, {word for _, other in pairs for word in other}
-    return 2 * len(found) <= len(known) and len(found) <= _MOST_LABELS
 
 
 def _words_of(cell: object) -> list[str]:

@@ -8,6 +8,7 @@ import codecs
 import re
 import struct
 import zipfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -284,7 +285,8 @@ def _table(
             return None
     first = [cell.strip() for cell in rows[0]] if rows else []
     names: list[int | str] = [*first] if header else [*range(1, len(first) + 1)]
-    places = [name if name and names.count(name) == 1 else number for number, name in enumerate(names, start=1)]
+    often = Counter(names)
+    places = [name if name and often[name] == 1 else number for number, name in enumerate(names, start=1)]
     columns = describe_columns(places, rows[1 if header else 0 :], folder)
     certainty: Certainty = "in doubt" if doubt or header is None else "sure" if named and ranked else "likely"
     return {
