@@ -167,7 +167,7 @@ def test_a_damaged_checkpoint_costs_the_updates_since_the_one_before(
     (damaged / "model.safetensors").write_bytes(b"")
     capsys.readouterr()
     assert run([*command, "--set", "train.steps=21", "--resume"]) == 0
-    assert [line for line in capsys.readouterr().err.splitlines() if "damaged" in line] == [
+    assert [line for line in capsys.readouterr().err.splitlines() if "falls back" in line] == [
         f"{damaged}/model.safetensors is damaged (its sha256 is not the manifest's): the run falls back on "
         "step-00000007, which costs 7 updates"
     ]
