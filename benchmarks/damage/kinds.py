@@ -10,7 +10,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -75,6 +75,16 @@ class Inputs:
             return chance.choice(sound.uses)
 
         return Work(name, make)
+
+    def rehearse(self) -> None:
+        """Train once in this process, so that its children have imported whatever is imported late."""
+        from heedful.cli.main import run
+
+        folder = self._home / "rehearsal"
+        _write_corpus(folder, next(iter(small_corpora())))
+        with _inside(folder), Path(os.devnull).open("w") as nothing, redirect_stdout(nothing), redirect_stderr(nothing):
+            run(["doctor", "recipe.toml", "--quick"])
+            run(["train", "recipe.toml", "--out", "out", *FEW])
 
     def sound(self, kinds: Sequence[str]) -> Iterator[Work]:
         """Yield every input of some kinds as it is, which must be accepted."""

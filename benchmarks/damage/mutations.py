@@ -187,6 +187,7 @@ def main() -> None:
         end = began + 60 * arguments.minutes
         names = takewhile(lambda _: time.monotonic() < end, islice(guide.names(), arguments.inputs))
         work: Iterator[Work] = map(inputs.work, arguments.only or names)
+        inputs.rehearse()
         lines = None if arguments.unguided else Lines(str(Path(heedful.__file__).parent), READERS)
         runner = Runner(Path(scratch) / "work", Limits(arguments.seconds, int(arguments.gigabytes * 2**30)), lines)
         shown = bool(arguments.only or arguments.sound)

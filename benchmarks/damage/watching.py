@@ -7,6 +7,7 @@ renames, every process and connection that it starts, and all code that it compi
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ _NEVER: Final = (
     "os.system", "os.exec", "os.posix_spawn", "os.fork", "os.forkpty", "subprocess.Popen", "socket.connect",
     "socket.bind", "socket.getaddrinfo", "socket.sendto", "pickle.find_class", "ftplib.connect", "urllib.Request",
 )  # fmt: skip
+_CALLS: Final = 30  # of a function that are traced: what is called for every row has shown its lines by then
 _NOWHERE: Final = ("/dev/null", "/dev/tty")
 
 
@@ -85,6 +87,7 @@ def watch(folder: Path, lines: Lines | None) -> Iterator[None]:
 
 def _tracer(lines: Lines, reached: set[tuple[str, int]]) -> Any:
     wanted: dict[CodeType, str] = {}
+    calls: Counter[CodeType] = Counter()
 
     def trace_lines(frame: FrameType, event: str, argument: Any) -> Any:
         reached.add((wanted[frame.f_code], frame.f_lineno))
@@ -96,6 +99,7 @@ def _tracer(lines: Lines, reached: set[tuple[str, int]]) -> Any:
             file = code.co_filename
             inside = file.startswith(lines.root) and any(part in file for part in lines.parts)
             wanted[code] = file.removeprefix(lines.root) if inside else ""
-        return trace_lines if wanted[code] else None
+        calls[code] += 1
+        return trace_lines if wanted[code] and calls[code] <= _CALLS else None
 
     return trace_calls

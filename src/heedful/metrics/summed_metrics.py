@@ -31,7 +31,7 @@ from heedful.metrics.edits import (
 )
 from heedful.metrics.edits import Floats as Floats
 from heedful.metrics.scores import ItemScore, ItemScores
-from heedful.metrics.translation import bleu_metric, reference_streams
+from heedful.metrics.translation import bleu_metric, reference_streams, scored_part
 
 Scoring = Callable[[Floats], Floats]  # summed counts [..., counts] -> scores [...]
 
@@ -120,7 +120,7 @@ def build_metric(
 
 def _from_sacrebleu(name: str, scores: Scoring, metric: Metric, lower_is_better: bool = False) -> SummedMetric:
     def counts(outputs: Sequence[str]) -> Floats:
-        return np.array(metric._extract_corpus_statistics(outputs, None), dtype=np.float64)
+        return np.array(metric._extract_corpus_statistics([*map(scored_part, outputs)], None), dtype=np.float64)
 
     return SummedMetric(name, scores, lower_is_better, str(metric.get_signature().format()), counts)
 

@@ -6,6 +6,7 @@ Papineni et al. 2002, Popović 2015, Post 2018.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from typing import Final
 
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
@@ -13,6 +14,8 @@ from sacrebleu.metrics.chrf import CHRF
 
 from heedful.base.errors import UserError
 from heedful.metrics.edits import Reference, variants_of
+
+_LONGEST: Final = 100_000  # characters
 
 
 @dataclass(frozen=True)
@@ -29,7 +32,15 @@ def reference_streams(references: Sequence[Reference]) -> list[tuple[str, ...]]:
 
     Where an output has fewer references than another, None takes the place of those that it lacks.
     """
-    return list(zip_longest(*map(variants_of, references)))
+    return list(zip_longest(*(map(scored_part, variants_of(reference)) for reference in references)))
+
+
+def scored_part(text: str) -> str:
+    """Return the part of a text that is scored: all of it, unless it is far longer than anything one translates.
+
+    The n-grams of characters of a line of megabytes would take gigabytes.
+    """
+    return text[:_LONGEST]
 
 
 def bleu(
@@ -62,5 +73,5 @@ def chrf(outputs: Sequence[str], references: Sequence[Reference], lowercase: boo
 def _score(name: str, metric: Metric, outputs: Sequence[str], references: Sequence[Reference]) -> SignedScore:
     if len(outputs) != len(references) or not outputs:
         raise ValueError(f"{len(outputs)} outputs cannot be scored against {len(references)} references")
-    score = metric.corpus_score(outputs, reference_streams(references)).score
+    score = metric.corpus_score([*map(scored_part, outputs)], reference_streams(references)).score
     return SignedScore(name, score, metric.get_signature().format())

@@ -55,3 +55,10 @@ def test_what_cannot_be_compared_is_refused(outputs: list[str], references: list
     message = f"^{len(outputs)} outputs cannot be scored against {len(references)} references$"
     with pytest.raises(ValueError, match=message):
         bleu(outputs, references)
+
+
+def test_of_a_line_of_megabytes_the_beginning_is_scored() -> None:
+    long = "ab " * 60_000
+    assert bleu([long], [long]).score == pytest.approx(100)
+    assert chrf([long + "x" * 999], [long]).score == pytest.approx(100)
+    assert chrf(["x" + long], [long]).score < 100

@@ -32,7 +32,7 @@ from heedful.data.corpora.formats.column_kinds import (
 from heedful.data.corpora.formats.encodings import WINDOWS, Guess, guess_encoding, wide_encoding
 from heedful.data.corpora.formats.file_kinds import describe_foreign
 from heedful.data.corpora.formats.json_objects import flatten, objects_of_array, objects_of_lines
-from heedful.data.corpora.formats.lines import TextFile, locate, read_start
+from heedful.data.corpora.formats.lines import DAMAGE, TextFile, locate, read_start
 
 __all__ = ["Column", "Detected", "detect", "detect_header", "detect_separator", "looks_like"]
 
@@ -372,7 +372,7 @@ def _of_arrays(name: str, file: TextFile) -> Detected:
                     if found:
                         shape = tuple(int(axis) for axis in found["shape"].decode().split(",") if axis.strip())
                         arrays[member.removesuffix(".npy")] = found["kind"].decode(), shape
-        except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError) as error:
+        except DAMAGE as error:
             raise UserError(
                 f"{file.name} is not a file of NumPy's arrays (.npz): save it with `numpy.savez`."
             ) from error

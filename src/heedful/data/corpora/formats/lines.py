@@ -38,6 +38,20 @@ _CHARACTERS: Final = 1 << 20  # and not more than these
 LONGEST: Final = 1 << 24  # bytes of a line that are read: the rest of a longer one is skipped, to bound memory
 
 
+DAMAGE: Final = (  # what decompressors raise
+    gzip.BadGzipFile,
+    zipfile.BadZipFile,
+    lzma.LZMAError,
+    zlib.error,
+    EOFError,
+    NotImplementedError,  # a zip method that Python does not know
+    RuntimeError,  # an encrypted zip
+    ValueError,  # numbers in a zip that lead outside of it: this, and the next ones
+    OverflowError,
+    struct.error,
+)
+
+
 @dataclass(frozen=True)
 class TextFile:
     """The location of a text: a file, and the member of it where it is a zip archive."""
@@ -309,18 +323,7 @@ def _damage(file: TextFile) -> Iterator[None]:
     """Return what the decompressors raise for a file that is cut short, damaged, or not of their format."""
     try:
         yield
-    except (
-        gzip.BadGzipFile,
-        zipfile.BadZipFile,
-        lzma.LZMAError,
-        zlib.error,
-        EOFError,
-        NotImplementedError,  # a zip method that Python does not know
-        RuntimeError,  # an encrypted zip
-        ValueError,  # numbers in a zip that lead outside of it: this, and the next ones
-        OverflowError,
-        struct.error,
-    ) as error:
+    except DAMAGE as error:
         raise _not_unpacked(file, error) from error
     except OSError as error:
         if error.errno != errno.EINVAL:

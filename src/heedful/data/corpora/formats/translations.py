@@ -22,6 +22,7 @@ _UNITS: Final = frozenset(("tu", "trans-unit", "segment"))
 _TEXTS: Final = frozenset(("seg", "source", "target"))
 _OTHERS: Final = frozenset(("alt-trans", "match", "ignorable", "seg-source"))  # whose texts are not those of a unit
 _UNTRANSLATED: Final = frozenset(("new", "needs-translation"))  # states of a target that only repeats its source
+_DEEPEST: Final = 200  # elements in each other
 _FACTS: Final[Mapping[tuple[str, str], str]] = {  # element and attribute, in lower case, that name a language
     ("header", "srclang"): "source",
     ("file", "source-language"): "source",
@@ -29,6 +30,7 @@ _FACTS: Final[Mapping[tuple[str, str], str]] = {  # element and attribute, in lo
     ("xliff", "srclang"): "source",
     ("xliff", "trglang"): "target",
 }
+_NAMING: Final = frozenset(element for element, _ in _FACTS)
 
 
 @dataclass
@@ -178,11 +180,17 @@ class _Reader:
         if not self._opened and name != self._root:
             raise UserError(f"{self._file.name} is not {self._root.upper()}: its first element is `{name}`.")
         self._opened.append(name)
+        if len(self._opened) > _DEEPEST:
+            raise UserError(
+                f"{self._file.name}, line {self._parser.CurrentLineNumber:,}: elements are nested more than {_DEEPEST} "
+                f"deep, which no {self._root.upper()} has: the file is damaged."
+            )
         if self._text is not None:
             self._codes += name in _CODES
             return
         self._others += name in _OTHERS
-        self._learn_languages(name, values)
+        if name in _NAMING:
+            self._learn_languages(name, values)
         if self._others:
             return
         if name in _UNITS:

@@ -175,6 +175,16 @@ def test_an_idx_file_that_is_cut_off_in_its_header_is_not_one(tmp_path: Path) ->
         seen(tmp_path, b"\0\0\x08\x03\0\0", "a-idx")
 
 
+def test_arrays_that_cannot_be_unpacked_are_refused(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.npz", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("x.npy", "{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }")
+    data = bytearray((tmp_path / "a.npz").read_bytes())
+    data[40:50] = b"\xff" * 10
+    (tmp_path / "a.npz").write_bytes(data)
+    with refuses("...a.npz is not a file of NumPy's arrays (.npz)..."):
+        detect(tmp_path / "a.npz")
+
+
 def test_folders_without_classes(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("x")
     assert detect(tmp_path).words == "a folder with 1 file"
