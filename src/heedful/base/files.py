@@ -43,6 +43,7 @@ WRITING_FAULTS: Mapping[int, str] = {
 _DEVICE_FOLDERS: Final = (("/", "dev"), ("/", "proc"))
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux's renameat2, RENAME_SWAP of macOS's renamex_np
 _CURRENT_FOLDER: Final = -100  # AT_FDCWD of Linux
+_MEMORY: Final = ("/", "dev", "shm")  # a folder of files like any other, which a computer keeps in its memory
 _READER_GONE: Final = (errno.EPIPE, errno.EIO)  # the other end of a pipe was closed; a terminal hung up
 _DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 
@@ -107,7 +108,7 @@ def writing(path: Path) -> Iterator[Callable[[bytes], None]]:
             file.write(data)
 
     with machine_faults(path), user_faults(path, WRITING_FAULTS):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         before = _status(path)
         replaced = before is None or _is_replaceable(path, before)
         target = path.resolve() if path.is_symlink() else path
@@ -124,13 +125,22 @@ def writing(path: Path) -> Iterator[Callable[[bytes], None]]:
                 if before is not None and staged.stat().st_mode != before.st_mode:  # not all file systems can change it
                     staged.chmod(stat.S_IMODE(before.st_mode))
                 staged.replace(target)
-                _sync(target.parent)
+                sync(target.parent)
     except BaseException:
         with suppress(OSError):  # closing writes what is buffered: it fails again on a full disk
             file.close()
         if replaced:
             staged.unlink(missing_ok=True)
         raise
+
+
+def make_folder(path: Path) -> None:
+    """Create a folder, and its parents, if it is not there; the names of new ones are synced, as power may be lost."""
+    new = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in new:
+        with suppress(PermissionError):  # a folder in which one may create, but not list
+            sync(folder.parent)
 
 
 def output_folder(path: str | Path, option: str = "--out") -> Path:
@@ -169,7 +179,8 @@ def _is_replaceable(path: Path, status: os.stat_result) -> bool:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     if not os.access(path, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    return stat.S_ISREG(status.st_mode) and path.parts[:2] not in _DEVICE_FOLDERS
+    of_device = path.parts[:2] in _DEVICE_FOLDERS and path.parts[:3] != _MEMORY
+    return stat.S_ISREG(status.st_mode) and not of_device
 
 
 def write_json(path: Path, value: object) -> None:
@@ -199,11 +210,12 @@ def new_folder(path: Path) -> Iterator[Path]:
     with machine_faults(path):
         staged = _temporary_path(path)
         with user_faults(path, WRITING_FAULTS):
-            staged.mkdir(parents=True)
+            make_folder(path.parent)
+            staged.mkdir()
         try:
             yield staged
             for item in (*staged.rglob("*"), staged):
-                _sync(item)
+                sync(item)
             _exchange(path, staged)
         except BaseException:
             shutil.rmtree(staged, ignore_errors=True)
@@ -220,13 +232,16 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 def remove_folder(path: Path) -> None:
     """Remove a folder; it is renamed first, so that a half-removed folder is never mistaken for a whole one.
 
-    Of a symbolic link the link is removed, and what it points to stays.
+    The new name is synced: a disk that loses its power may have removed files before it has renamed their folder. Of a
+    symbolic link the link is removed, and what it points to stays.
     """
     with machine_faults(path):
         if path.is_symlink():
             path.unlink()
         else:
-            shutil.rmtree(path.rename(_temporary_path(path)))
+            removed = path.rename(_temporary_path(path))
+            sync(path.parent)
+            shutil.rmtree(removed)
 
 
 def read_bytes(path: Path) -> bytes:
@@ -338,7 +353,7 @@ def _exchange(path: Path, staged: Path) -> None:
             if old:
                 old.rename(path)
             raise
-    _sync(path.parent)
+    sync(path.parent)
     if old:
         shutil.rmtree(old, ignore_errors=True)  # the new one is in place: leftovers are not a failure
 
@@ -358,7 +373,8 @@ def _swap(first: Path, second: Path) -> bool:
     return not failed  # whatever the reason, renaming twice fails with the same one
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Wait until a file's content, or a folder's names, are on the disk: before that, a loss of power may undo them."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)

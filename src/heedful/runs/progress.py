@@ -20,7 +20,7 @@ from rich.text import Text
 from heedful.base.columns import printable
 from heedful.base.cores import CONTENDED, CoreClock
 from heedful.base.errors import HeedfulError
-from heedful.base.files import append_line, tolerate_closed_reader, write_bytes
+from heedful.base.files import append_line, sync, tolerate_closed_reader, write_bytes
 from heedful.pages.report.log import INSTRUMENTS as INSTRUMENTS
 from heedful.pages.report.log import METRICS as METRICS
 from heedful.pages.report.log import SAMPLES, read_log, sound_lines
@@ -186,6 +186,16 @@ class RunProgress:
         """Show the traceback of a thread, but for that which writes TensorBoard's file: its error is raised above."""
         if not type(ended.thread).__module__.startswith("tensorboard.") and self._thread_hook is not None:
             self._thread_hook(ended)
+
+    def sync(self) -> None:
+        """Wait until everything recorded is on the disk, so that a checkpoint has its logs even if power is lost."""
+        for file in (self._metrics, self._instruments, self._metrics and self._metrics.with_name(SAMPLES)):
+            with suppress(OSError):  # there is none yet, or the disk failed, which was said when it was written
+                if file:
+                    sync(file)
+        with suppress(OSError):
+            if self._metrics:
+                sync(self._metrics.parent)
 
     def _append(self, file: Path, values: Mapping[str, Any]) -> None:
         if file in self._uncut:

@@ -292,6 +292,7 @@ class RunObserver(Observer):
         job, retention = self.job, retention_of(self.job.recipe)
         if position.not_finite.get("streak"):  # the run may return to one that would be removed now
             retention = replace(retention, last=sys.maxsize)
+        self.progress.sync()  # first: a run that resumes from this checkpoint keeps the lines up to it
         saved = save_checkpoint(self.run / CHECKPOINTS, job.model, job.optimizer, position, retention, job.objective)
         if self.stop.saving:
             self.progress.say(f"Checkpoint saved at step {position.step:,}, as SIGUSR1 requested")

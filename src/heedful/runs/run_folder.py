@@ -17,7 +17,15 @@ from typing import Final, Self
 from filelock import FileLock, Timeout
 
 from heedful.base.errors import UserError, by_caller
-from heedful.base.files import WRITING_FAULTS, machine_faults, read_bytes, remove_folder, remove_leftovers, user_faults
+from heedful.base.files import (
+    WRITING_FAULTS,
+    machine_faults,
+    make_folder,
+    read_bytes,
+    remove_folder,
+    remove_leftovers,
+    user_faults,
+)
 from heedful.config.reading.load import flat, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
@@ -78,7 +86,7 @@ class RunLock:
         if self._lock.is_locked:
             return False
         with machine_faults(self._run), user_faults(self._run, WRITING_FAULTS):
-            self._run.mkdir(parents=True, exist_ok=True)
+            make_folder(self._run)
             _refuse_links_outside(self._run)
             try:
                 self._lock.acquire(timeout=0)

@@ -167,7 +167,7 @@ def test_everything_in_a_folder_is_on_the_disk_before_the_folder_has_its_name(
     def note(path: Path) -> None:
         synced.append((path.name, (tmp_path / "folder").exists()))
 
-    monkeypatch.setattr(files, "_sync", note)
+    monkeypatch.setattr(files, "sync", note)
     with files.new_folder(tmp_path / "folder") as staged:
         (staged / "deep").mkdir()
         (staged / "deep" / "file").touch()

@@ -20,7 +20,7 @@ from uuid import uuid4
 
 from heedful.base.arguments import check_text
 from heedful.base.errors import UserError, suggestion
-from heedful.base.files import WRITING_FAULTS, machine_faults, user_faults
+from heedful.base.files import WRITING_FAULTS, machine_faults, sync, user_faults
 from heedful.config.corpora.roles import ROLES, Roles
 from heedful.config.data import Data
 from heedful.config.task_rules import TaskRules
@@ -54,6 +54,7 @@ def spool(data: object, rules: TaskRules, name: str) -> dict[str, object]:
             if not fields:
                 raise UserError(f"`{name}` has no rows: give at least one.")
             path = staged.replace(folder.absolute() / f"{digest}.jsonl")
+            sync(folder)
         finally:
             staged.unlink(missing_ok=True)
     table: dict[str, object] = {"name": name, "jsonl": str(path), **{field: field for field in sorted(fields)}}
