@@ -6,7 +6,7 @@ SOURCES := pyproject.toml constraints.txt
 
 export PYTHONDONTWRITEBYTECODE := # compiled modules are kept, whatever the environment says
 
-.PHONY: demo demo-vision test test-all test-learn test-recipes test-lowest coverage check lint types audit sbom map reference texts bench clean
+.PHONY: demo demo-vision test test-faults test-all test-learn test-recipes test-lowest coverage check lint types audit sbom map reference texts bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
@@ -16,7 +16,11 @@ demo-vision: .venv/core
 
 # What a newcomer runs. `make types` checks the types.
 test: .venv/dev lint
-	$(BIN)/pytest -n 2 --dist worksteal -m "not learn and not recipes and not wide"
+	$(BIN)/pytest -n 2 --dist worksteal -m "not learn and not recipes and not wide and not faults"
+
+# Kills, faults of the disk and losses of power, over all tasks: at most 12 minutes on 2 cores.
+test-faults: .venv/dev
+	$(BIN)/pytest -n 2 --dist worksteal -m faults
 
 # What `make test` leaves out: the widest sweeps and the documentation's examples. MINUTES=35 ends it in time on a slow
 # machine, and says how many tests were not run.

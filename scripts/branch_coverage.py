@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).resolve().parents[1]
-SELECTIONS = ("not learn and not recipes and not wide", "wide")  # as in the Makefile
+SELECTIONS = ("not learn and not recipes and not wide and not faults", "wide")  # as in the Makefile
 SETTINGS = """[run]
 branch = True
 source = {source}

@@ -11,6 +11,7 @@ from unittest.mock import patch
 from benchmarks.faults.disk import FaultKind
 
 from heedful.base import files
+from heedful.runs import job
 from heedful.training import checkpoints
 
 Saver = Callable[[], AbstractContextManager[object]]  # puts a bad saver in the place of ours inside a block
@@ -136,14 +137,31 @@ def _written_once() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def _without_falling_back() -> Iterator[None]:
+    """Only the newest checkpoint is ever loaded."""
+    with patch.object(job, "checkpoints_instead_of", lambda checkpoint: []):
+        yield
+
+
+@contextmanager
+def _without_check() -> Iterator[None]:
+    """What a checkpoint holds is not compared with its hashes."""
+    with patch.object(checkpoints, "_verified", lambda file, manifest, way_out: file.read_bytes()):
+        yield
+
+
 # By name; and the faults that find it out.
-BAD_SAVERS: Final[Mapping[str, tuple[Saver, FaultKind | Literal["power"]]]] = {
+FoundBy = FaultKind | Literal["power", "power again", "damage"]
+BAD_SAVERS: Final[Mapping[str, tuple[Saver, FoundBy]]] = {
     "in place": (_in_place, "kill"),
-    "delete then rename": (_delete_then_rename, "kill"),
+    "delete then rename": (_delete_then_rename, "power again"),
     "rename without sync": (_without_sync, "power"),
     "sync of files, not of folders": (_without_sync_of_folders, "power"),
-    "pointer before its checkpoint": (_pointer_first, "kill"),
-    "a folder that is not whole": (_unfinished_folder, "kill"),
-    "old checkpoint removed first": (_old_one_first, "kill"),
+    "pointer before its checkpoint": (_pointer_first, "power"),
+    "a folder that is not whole": (_unfinished_folder, "power"),
+    "old checkpoint removed first": (_old_one_first, "power again"),
+    "no fall-back": (_without_falling_back, "damage"),
+    "no check of what is read": (_without_check, "damage"),
     "a short write is not continued": (_written_once, "short"),
 }

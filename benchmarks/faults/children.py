@@ -3,6 +3,7 @@
 The parent only imports, and uses one thread, so that a child can do everything that a fresh process can.
 """
 
+import ctypes
 import json
 import os
 import select
@@ -13,8 +14,9 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
+_DIE_WITH_PARENT: Final = 1  # PR_SET_PDEATHSIG of Linux
 Send = Callable[..., None]  # sends a message, given as keywords, to the parent
 Work = Callable[[Send], None]
 
@@ -118,6 +120,7 @@ def _be_child(work: Work, pipe: int) -> NoReturn:
 
     code = 0
     try:
+        ctypes.CDLL(None).prctl(_DIE_WITH_PARENT, signal.SIGKILL)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
         work(send)

@@ -54,6 +54,7 @@ class Disk:
     root: Path
     fault: Fault | None = None
     log: Log | None = None  # what is recorded, if it is to be
+    audited: bool = True  # a hook of Python stays as long as the process
     operations: list[str] = field(default_factory=list)  # that were begun: "replace last.json"
     missed: list[str] = field(default_factory=list)  # changes of files that this disk has not seen
     _here: threading.local = field(default_factory=threading.local)
@@ -62,7 +63,7 @@ class Disk:
     def mounted(self) -> Iterator["Disk"]:
         """Let this process use the disk inside the block."""
         active = True
-        if self.log is not None:  # hooks stay: a process that records is one that was forked for it
+        if self.log is not None and self.audited:
             sys.addaudithook(lambda event, arguments: self._audit(event, arguments) if active else None)
         opened = self._opened(io.open)
         with ExitStack() as stack:
@@ -113,7 +114,7 @@ class Disk:
             path = _path_of(path)
         name = os.fsdecode(path)
         whole = os.path.abspath(name if folder is None else f"{_path_of(folder)}/{name}")  # noqa: PTH100
-        return whole if whole.startswith(f"{self.root}/") else None
+        return whole if f"{whole}/".startswith(f"{self.root}/") else None
 
     @contextmanager
     def _seen(self) -> Iterator[None]:

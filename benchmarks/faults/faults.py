@@ -2,6 +2,7 @@
 
     python -m benchmarks.faults.faults [--kills 1000] [--states 6000] [--seed 1] [--processes 2] [--no-record]
     python -m benchmarks.faults.faults --quick          # a part of it, as in `make test-faults`: records nothing
+    python -m benchmarks.faults.faults --tiny           # a few of each, as in `make test`
     python -m benchmarks.faults.faults --parts kills power --recipes translate tag
 
     kills         chains of random kills and signals; each ends with an undisturbed resumption
@@ -60,7 +61,8 @@ class Amount:
     every: int = 1  # file operation, at which each kind of fault happens
 
 
-QUICK: Final = Amount(kills=120, states=900, trained=4, every=2)
+QUICK: Final = Amount(kills=120, states=700, trained=2, every=2)  # minutes
+TINY: Final = Amount(kills=4, states=20, trained=1, every=60)  # seconds
 
 
 class Faults:
@@ -117,7 +119,7 @@ class Faults:
         share = -(-self._amount.kills // len(self._recipes))
         for name in self._recipes:
             recipe, whole, seed = make_recipe(name, self._home), self._whole(name), f"{name}:{self._seed}"
-            yield self._counted(f"kills-{name}", partial(kill_in_chains, recipe, whole, share, seed))
+            yield self._counted(f"kills-{name}", partial(kill_in_chains, recipe, whole, share, seed, OURS))
 
     def _operations(self) -> Iterator[Work]:
         recipe, whole = make_recipe(BRIEF, self._home), self._whole(BRIEF)
@@ -128,11 +130,11 @@ class Faults:
             yield self._counted(f"operations-{first}", partial(fail_at_operations, recipe, whole, some, OURS))
 
     def _power(self) -> Iterator[Work]:
-        names = [name for name in _POWER if name in self._recipes]
-        for name in names:
-            limit, recipe = -(-self._amount.states // len(names)), make_recipe(name, self._home)
-            work = partial(lose_power, recipe, f"{name}:{self._seed}", OURS, limit, self._amount.trained)
-            yield self._counted(f"power-{name}", work)
+        runs = [(name, again) for name in _POWER if name in self._recipes for again in (False, True)]
+        for name, again in runs:
+            limit, recipe = -(-self._amount.states // len(runs)), make_recipe(name, self._home)
+            work = partial(lose_power, recipe, f"{name}:{self._seed}", OURS, again, limit, self._amount.trained)
+            yield self._counted(f"power-{name}{'-again' if again else ''}", work)
         yield self._counted("power-study", partial(lose_power_in_study, self._amount.states // 10))
 
     def _savers(self) -> Iterator[Work]:
@@ -143,9 +145,11 @@ class Faults:
     def _find_out(self, name: str, home: Path, tally: Tally) -> None:
         """Let faults happen to a bad saver until something goes wrong."""
         saver, kind = BAD_SAVERS[name]
-        found, recipe, whole = Tally(), make_recipe(BRIEF, self._home), self._whole(BRIEF)
-        if kind == "power":
-            lose_power(recipe, name, saver, 1 << 30, 0, home, found)
+        found, recipe, whole = Tally(most=1), make_recipe(BRIEF, self._home), self._whole(BRIEF)
+        if kind == "power" or kind == "power again":
+            lose_power(recipe, name, saver, kind == "power again", 1 << 30, 0, home, found)
+        elif kind == "damage":
+            kill_in_chains(recipe, whole, 60, name, saver, home, found)
         else:
             faults = _faults(kind, whole)
             fail_at_operations(recipe, whole, Random(0).sample(faults, len(faults)), saver, home, found)
@@ -169,15 +173,19 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--recipes", nargs="+", choices=[*RECIPES], default=[*RECIPES])
-    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--quick", action="store_true", help="a part of it")
+    parser.add_argument("--tiny", action="store_true", help="a few of each")
     parser.add_argument("--no-record", action="store_true")
     arguments = parser.parse_args()
-    amount = QUICK if arguments.quick else Amount(arguments.kills, arguments.states, trained=12)
+    amount = Amount(arguments.kills, arguments.states, trained=12)
+    if arguments.quick or arguments.tiny:
+        amount = TINY if arguments.tiny else QUICK
     torch.set_num_threads(1)
     sys.modules["torch.utils.tensorboard"] = None  # type: ignore[assignment]  # its thread writes when it likes
     counts, problems, began = Counter[str](), list[str](), time.monotonic()
     with tempfile.TemporaryDirectory(dir=_memory()) as scratch:
-        faults = Faults(Path(scratch), amount, arguments.seed, arguments.recipes)
+        recipes = arguments.recipes[:: len(arguments.recipes) // 2] if arguments.tiny else arguments.recipes
+        faults = Faults(Path(scratch), amount, arguments.seed, recipes)
         for message in run_side_by_side(list(faults.parts(arguments.parts)), arguments.processes):
             counts.update(message.get("counts", {}))
             new = [*message.get("problems", ()), *(message[key] for key in ("trace", "problem") if key in message)]
@@ -186,12 +194,16 @@ def main() -> int:
                 print(line, flush=True)
     figures = {
         **{name: counts[name] for name in ("kills", "recipes", *WRONG[:-1], "power_states", "power_wrong")},
-        **{name: counts[name] for name in ("mutants", "mutants_caught", "signals", "power_trained")},
+        **{name: counts[name] for name in ("mutants", "mutants_caught", "signals", "damages", "power_trained")},
         **{f"{kind}_faults": counts[f"{kind}_faults"] for kind in FAULTS},
         "minutes": round((time.monotonic() - began) / 60, 1),
     }
     print(json.dumps(figures, indent=2))
-    whole = not arguments.quick and len(arguments.parts) == len(PARTS) and len(arguments.recipes) == len(RECIPES)
+    whole = (
+        not (arguments.quick or arguments.tiny)
+        and len(arguments.parts) == len(PARTS)
+        and len(arguments.recipes) == len(RECIPES)
+    )
     if whole and not arguments.no_record:
         record("faults", figures, command=f"python -m benchmarks.faults.faults {' '.join(sys.argv[1:])}".rstrip())
     return 1 if problems else 0

@@ -7,26 +7,27 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from benchmarks.faults.bad_savers import OURS, Saver
+from benchmarks.faults.bad_savers import Saver
 from benchmarks.faults.children import Ended, Send, run_in_child
 from benchmarks.faults.disk import Disk, Fault
-from benchmarks.faults.trained import ENOUGH, Tally, Whole, check_loading, compare, enter, outcome, train_here
+from benchmarks.faults.trained import Tally, Whole, check_loading, compare, enter, outcome, train_here
 
 from heedful.base.errors import HeedfulError, Stopped
 from heedful.config.recipe import Recipe
 
 _LINKS: Final = 12  # kills in a row at most
+_DAMAGED: Final = 0.2  # share of kills after which a checkpoint is damaged
 _STOPPING: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class Chain:
     """One run that is ended and resumed many times; what was saved must never be lost."""
 
-    def __init__(self, recipe: Recipe, whole: Whole, root: Path, tally: Tally, name: str, saver: Saver = OURS) -> None:
+    def __init__(self, recipe: Recipe, whole: Whole, root: Path, tally: Tally, name: str, saver: Saver) -> None:
         self.recipe, self.whole, self.root, self.tally, self.name = recipe, whole, root, tally, name
         self.saver = saver
         self.saved = 0  # the last step that was
-        self.broken = False
+        self.broken = self.damaged = False
 
     def link(self, fault: Fault | None = None, signals: list[tuple[float, signal.Signals]] | None = None) -> Ended:
         """Start or resume the run with a fault, and look at what it tells."""
@@ -58,6 +59,26 @@ class Chain:
         self.tally.add("signals", ended.last("stopped") is not None or ended.code in [-number for number in _STOPPING])
         return ended
 
+    def damage(self, chance: Random) -> None:
+        """Damage a file of the newest checkpoint, once in a chain: the one before it must do."""
+        checkpoints = sorted((self.root / "run/checkpoints").glob("step-*/manifest.json"))
+        if self.damaged or len(checkpoints) < 2:
+            return
+        file = chance.choice(sorted(checkpoints[-1].parent.iterdir()))
+        data = bytearray(file.read_bytes())
+        match chance.choice(("byte", "end", "all", "file")):
+            case "byte":
+                data[chance.randrange(len(data))] ^= 1 << chance.randrange(8)
+                file.write_bytes(data)
+            case "end":
+                file.write_bytes(data[: chance.randrange(len(data))])
+            case "all":
+                file.write_bytes(bytes(len(data)))
+            case _:
+                file.unlink()
+        self.damaged, self.saved = True, 0
+        self.tally.add("damages")
+
     def finish(self, logs: bool = True) -> None:
         """Resume to the end, and compare with an undisturbed run."""
         if not self.broken:
@@ -71,12 +92,12 @@ class Chain:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def kill_in_chains(recipe: Recipe, whole: Whole, kills: int, seed: str, home: Path, tally: Tally) -> None:
-    """Kill runs of a recipe so many times: at random file operations, at random moments, and by signals in between."""
+def kill_in_chains(recipe: Recipe, whole: Whole, kills: int, seed: str, saver: Saver, home: Path, tally: Tally) -> None:
+    """Kill runs of a recipe so many times, at file operations and at any moment; signals and damage come in between."""
     chance, number = Random(seed), 0
     tally.add("recipes")
-    while tally.counts.get("kills", 0) < kills and len(tally.problems) < ENOUGH:
-        chain = Chain(recipe, whole, home / f"chain-{number}", tally, f"{seed}:{number}")
+    while tally.counts.get("kills", 0) < kills and not tally.is_enough:
+        chain = Chain(recipe, whole, home / f"chain-{number}", tally, f"{seed}:{number}", saver)
         number += 1
         for _ in range(_LINKS):
             moment = chance.random() * whole.seconds
@@ -91,6 +112,8 @@ def kill_in_chains(recipe: Recipe, whole: Whole, kills: int, seed: str, home: Pa
             ended = chain.link(fault, signals)
             if chain.broken or (ended.code == 0 and not ended.last("stopped")):
                 break
+            if chance.random() < _DAMAGED:
+                chain.damage(chance)
         chain.finish()
 
 
@@ -107,5 +130,5 @@ def fail_at_operations(
         chain.link(fault)
         tally.add(f"{fault.kind}_faults")
         chain.finish(logs=fault.kind in ("kill", "short"))
-        if len(tally.problems) >= ENOUGH:
+        if tally.is_enough:
             return

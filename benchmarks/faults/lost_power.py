@@ -1,7 +1,9 @@
 """Runs and their caches after a loss of power: every state that the disk may be in is read, and some are trained on."""
 
 import json
+import os
 import shutil
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,10 +13,10 @@ from typing import Final
 from unittest.mock import patch
 
 from benchmarks.faults.bad_savers import Saver
+from benchmarks.faults.children import Send, run_in_child
 from benchmarks.faults.disk import Disk
 from benchmarks.faults.power_loss import Log, Mark, State, states
 from benchmarks.faults.trained import (
-    ENOUGH,
     LOGS,
     RUN,
     WEIGHTS,
@@ -34,7 +36,7 @@ from benchmarks.faults.trained import (
 from heedful.config.recipe import Recipe
 from heedful.runs.run import RunObserver
 from heedful.tasks.loading import load
-from heedful.training.checkpoints import Position
+from heedful.training.checkpoints import Position, step_of
 
 SAVED: Final = "saved"
 
@@ -81,9 +83,25 @@ def record(train: Callable[[Log], None], root: Path, saver: Saver) -> Recording:
     return recording
 
 
-def record_run(recipe: Recipe, root: Path, saver: Saver) -> Recording:
-    """Record a run of a recipe."""
-    return record(lambda log: train_here(recipe, lambda **message: None), root, saver)
+def record_run(recipe: Recipe, root: Path, saver: Saver, again: bool) -> Recording:
+    """Record a run of a recipe, or one that was killed after its first checkpoint and is resumed."""
+
+    def killed(send: Send) -> None:
+        def kill(**message: int) -> None:
+            if "saved" in message:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        enter(root)
+        train_here(recipe, kill)
+
+    def train(log: Log) -> None:
+        if again:
+            log.mark(SAVED, step_of(next((root / "run/checkpoints").glob("step-*"))))
+        train_here(recipe, lambda **message: None)
+
+    if again:
+        run_in_child(killed)
+    return record(train, root, saver)
 
 
 def _cached(root: Path) -> Files:
@@ -93,17 +111,18 @@ def _cached(root: Path) -> Files:
 
 
 def choose_states(log: Log, seed: str, limit: int) -> list[State]:
-    """Return the states that a loss of power may leave, each once, or so many of them, drawn by a seed."""
+    """Return the states that a loss of power may leave, each once, or so many of them, in an order of chance."""
     distinct: dict[object, State] = {}
     for state in states(log, seed):
         distinct.setdefault((*state.tree.listing().items(), state.done.get(SAVED, 0)), state)
-    chosen = list(distinct.values())
-    return chosen if len(chosen) <= limit else Random(seed).sample(chosen, limit)
+    return Random(seed).sample(list(distinct.values()), min(limit, len(distinct)))
 
 
-def lose_power(recipe: Recipe, name: str, saver: Saver, limit: int, whole: int, home: Path, tally: Tally) -> None:
+def lose_power(
+    recipe: Recipe, name: str, saver: Saver, again: bool, limit: int, whole: int, home: Path, tally: Tally
+) -> None:
     """Record a run, and check what each loss of power leaves: all states are read, and `whole` of them trained on."""
-    recording = record_run(recipe, home / "recorded", saver)
+    recording = record_run(recipe, home / "recorded", saver, again)
     chosen = choose_states(recording.log, name, limit)
     trained = set(Random(name).sample(range(len(chosen)), min(whole, len(chosen))))
     for number, state in enumerate(chosen):
@@ -115,7 +134,7 @@ def lose_power(recipe: Recipe, name: str, saver: Saver, limit: int, whole: int, 
             where = f"{name}, after operation {state.after} ({recording.log.describe(state.after)}), {state.how}"
             tally.add("power_wrong", problem=f"{where}: {'; '.join(problems)}")
         shutil.rmtree(root)
-        if len(tally.problems) >= ENOUGH:
+        if tally.is_enough:
             return
 
 

@@ -230,7 +230,7 @@ class Log:
 
     def synced(self, path: str) -> None:
         """Sync what is at a path."""
-        node = self.node(path)
+        node = ROOT if path == str(self.root) else self.node(path)
         if node is not None:  # what was removed cannot be lost
             self._do(Sync(node))
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from benchmarks.faults.bad_savers import OURS
 from benchmarks.faults.lost_power import Recording, choose_states, record
 from benchmarks.faults.power_loss import Log, State
-from benchmarks.faults.trained import ENOUGH, Reached, Tally, ends_before_training, enter
+from benchmarks.faults.trained import Reached, Tally, ends_before_training, enter
 from rich.console import Console
 
 from heedful.lab.study.cell import begin_cell, run_cell
@@ -80,7 +80,7 @@ def lose_power_in_study(limit: int, home: Path, tally: Tally) -> None:
             where = f"study, after operation {state.after} ({recording.log.describe(state.after)}), {state.how}"
             tally.add("power_wrong", problem=f"{where}: {'; '.join(problems)}")
         shutil.rmtree(root)
-        if len(tally.problems) >= ENOUGH:
+        if tally.is_enough:
             return
 
 

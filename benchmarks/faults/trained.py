@@ -29,9 +29,8 @@ from heedful.training.optimizers.state import optimizer_state
 RUN: Final = Path("run")  # all runs have one name, which their model cards state
 WEIGHTS: Final = "run/model.safetensors"
 LOGS: Final = ("metrics.jsonl", "instruments.jsonl", "samples.jsonl")
-_CLOCKED: Final = ("seconds", "tokens_per_second", "data_wait")
+_CLOCKED: Final = ("seconds", "waited", "tokens_per_second", "data_wait")
 _LEFT_OUT: Final = (".lock", "report.html")  # a report states times, and shows what the logs hold
-ENOUGH: Final = 3  # problems after which there is no need to look for more
 
 Files = dict[str, bytes]
 
@@ -51,6 +50,12 @@ class Tally:
 
     counts: dict[str, int] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    most: int = 3  # problems after which there is no need to look for more
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether there is no need to look for more problems."""
+        return len(self.problems) >= self.most
 
     def add(self, name: str, count: int = 1, problem: str | None = None) -> None:
         """Count something."""
