@@ -41,7 +41,7 @@ test-lowest: .venv/dev
 	$(BIN)/python -m scripts.supply.lowest $(LOWEST) > .venv/lowest.txt
 	test -x .venv/lowest/bin/python || $(PYTHON) -m venv .venv/lowest
 	.venv/lowest/bin/pip install --quiet --disable-pip-version-check --constraint .venv/lowest.txt --editable ".[dev]"
-	.venv/lowest/bin/python -m pytest -n 2 --dist worksteal -m "not learn and not recipes and not wide"
+	.venv/lowest/bin/python -m pytest -n 2 --dist worksteal -m "not learn and not recipes and not wide and not faults"
 
 # The share of branches that the tests of `make test` and `make test-all` take: about an hour.
 coverage: .venv/dev
