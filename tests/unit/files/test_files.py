@@ -4,6 +4,7 @@ import errno
 import hashlib
 import os
 import sys
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,14 @@ def test_a_file_is_written_with_the_folders_above_it(tmp_path: Path) -> None:
     files.write_bytes(path, b"two")
     assert files.read_bytes(path) == b"two"
     assert names(path.parent) == ["file"]
+
+
+@pytest.mark.skipif(not Path("/dev/shm").is_dir(), reason="no folder in memory")
+def test_a_file_in_memory_is_replaced_though_devices_are_its_neighbours() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        for data in (b"one", b"two"):
+            files.write_bytes(Path(folder) / "file", data)
+        assert (Path(folder) / "file").read_bytes() == b"two"
 
 
 @pytest.mark.parametrize("step", ["fsync", "replace"])
