@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Final
@@ -44,6 +45,7 @@ from benchmarks.faults.studies import lose_power_in_study
 from benchmarks.faults.trained import Tally, Whole, enter, train_here, undisturbed
 
 from heedful.metrics.recorded_results import record
+from heedful.tasks.table import HOMES
 
 PARTS: Final = ("kills", "operations", "power", "savers")
 WRONG: Final = ("unloadable", "lost", "unequal", "logs_unequal", "power_wrong")
@@ -72,6 +74,8 @@ class Faults:
         self._home, self._amount, self._seed, self._recipes = home, amount, seed, recipes
         write_files(home)
         (home / "whole").mkdir()
+        for module in HOMES.values():
+            import_module(module.partition(":")[0])
         warm_up(self._train_teacher)
         self._wholes: dict[str, Whole] = {}
 
