@@ -18,6 +18,7 @@ from benchmarks.damage.mutators import (
     change_json_line,
     change_toml,
     change_xml,
+    flip_bytes,
 )
 from benchmarks.damage.packed_mutators import (
     change_gzip,
@@ -73,7 +74,12 @@ def mutate(chance: Random, path: Path) -> None:
     own = next((mutators for end, mutators in OWN.items() if path.name.endswith(end)), TEXT)
     any_file = BYTES if path.name.endswith(_BINARY) else TEXT
     mutator = chance.choice(own if chance.random() < 0.65 else (*any_file, *own))
-    path.write_bytes(mutator(chance, path.read_bytes()))
+    data = path.read_bytes()
+    try:
+        changed = mutator(chance, data)
+    except (ValueError, RecursionError, OverflowError):  # damaged before: nested too deep, or a number of 6,000 digits
+        changed = flip_bytes(chance, data)
+    path.write_bytes(changed)
 
 
 def replace_file(chance: Random, path: Path) -> None:

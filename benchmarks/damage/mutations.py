@@ -28,6 +28,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from itertools import cycle, islice, takewhile
 from pathlib import Path
+from pkgutil import walk_packages
 from random import Random
 from typing import Any, Final
 
@@ -41,7 +42,6 @@ from benchmarks.damage.watching import Lines
 from benchmarks.shared.detailed_results import Detailed, save
 
 import heedful
-from heedful.cli.main import VERBS
 
 ROOT: Final = Path(__file__).parents[2]
 BAD: Final = ("traceback", "crash", "hang", "escape")
@@ -50,20 +50,19 @@ READERS: Final = (  # parts of the names of files whose lines guide: what takes 
     "/data/cache", "/data/token_store", "/models/bundle", "/models/weights", "/training/checkpoints", "/pages/report/",
     "/lab/study/", "/cli/given_rows", "/cli/input", "/cli/nbest",
 )  # fmt: skip
-_LAZY: Final = ("heedful.runs.training_run", "heedful.doctor.examination", "heedful.tasks.loading", "sacrebleu",
-         "heedful.interop.importing", "heedful.lab.doctor", "heedful.lab.test_sets", "heedful.lab.compare",
-         "heedful.lab.study.running", "heedful.runs.averaging", "heedful.first_recipe.proposal",
-         "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.WebPImagePlugin", "PIL.GifImagePlugin")  # fmt: skip
+_LAZY: Final = ("sacrebleu", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.WebPImagePlugin", "PIL.GifImagePlugin")
 
 
 def warm_up() -> None:
     """Import everything that the children need, with one thread."""
     torch.set_num_threads(1)
-    for module in (*(module for module, _ in VERBS.values()), *_LAZY):
+    known = walk_packages(heedful.__path__, "heedful.", onerror=lambda name: None)
+    modules = [module.name for module in known if not module.name.endswith(("__main__", "worker_main"))]
+    for module in (*modules, *_LAZY):
         try:
             import_module(module)
-        except ModuleNotFoundError:
-            if module not in _LAZY:
+        except ImportError:  # of Triton, where it is not installed
+            if ".kernels." not in module:
                 raise
 
 

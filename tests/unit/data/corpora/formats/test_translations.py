@@ -146,6 +146,12 @@ FILES = XLIFF.replace("</xliff>", XLIFF[XLIFF.index("<file") :].replace('"de"', 
             "...t has an encoding that is not read (...): use UTF-8.",
         ),
         (
+            "<tmx>" + "<hi>\n" * 1000,
+            Tmx,
+            {},
+            "...t, line 200: elements are nested more than 200 deep, which no TMX has: the file is damaged.",
+        ),
+        (
             '<!DOCTYPE tmx [<!ENTITY a "aaaa">]>\n<tmx>&a;</tmx>',
             Tmx,
             {},
