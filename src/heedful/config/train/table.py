@@ -197,7 +197,7 @@ class Train(Section):
     """Probability that a recurrent decoder is fed the true token, as it decays with the update; by default always."""
     clip_norm: PositiveFloat | None = Field(default=None, examples=[1.0])
     """Maximum norm of the gradient; by default it is not clipped."""
-    not_finite: NotFinite = NotFinite()
+    not_finite: NotFinite = Field(default_factory=NotFinite, examples=[{"in_a_row": 10, "returns": 1}])
     """What to do if several updates in a row have a loss or a gradient that is not finite."""
     seed: int = 1
     """Seed of all random choices."""
@@ -218,8 +218,10 @@ class Train(Section):
     checkpoint_every: PositiveInt = 1000
     """Number of updates between checkpoints."""
     keep_checkpoints: PositiveInt = 2
-    """Number of last checkpoints to keep, besides those to average. If the last one is damaged, a run resumes from the
-    one before; with 1 there is none."""
+    """Number of last checkpoints to keep, besides those to average.
+
+    If the last one is damaged, a run resumes from the one before; with 1 there is none.
+    """
     report: bool = True
     """Whether the run writes its curves to report.html in its folder, after validations and at its end."""
     average: Average | None = Field(default=None, examples=[{"last": 5}])
