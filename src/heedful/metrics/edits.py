@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Reference = str | tuple[str, ...]  # a reference, or several variants of which each is right
 Split = Callable[[str], Sequence[str]]  # a text into what edits change
 
-LONGEST: Final = 1 << 16  # items: the edits of longer sequences are bounded, not counted
+LONGEST: Final = 1 << 15  # items: the edits of longer sequences are bounded, not counted
 _PART: Final = 1 << 13  # items of a part of a longer one
 WORDS: Final[Split] = str.split
 CHARACTERS: Final[Split] = list
