@@ -35,12 +35,12 @@ from random import Random
 from typing import Final
 
 import torch
-from benchmarks.faults.bad_savers import BAD_SAVERS, OURS
+from benchmarks.faults.bad_savers import BAD_SAVERS, OURS, Saver
 from benchmarks.faults.children import Send, Work, run_side_by_side, warm_up
 from benchmarks.faults.disk import FAULTS, Fault, FaultKind
 from benchmarks.faults.kills import fail_at_operations, kill_in_chains
 from benchmarks.faults.lost_power import lose_power
-from benchmarks.faults.recipes import BRIEF, RECIPES, TEACHER, make_recipe, write_files
+from benchmarks.faults.recipes import BRIEF, NOT_FINITE, RECIPES, TEACHER, harms, make_recipe, write_files
 from benchmarks.faults.studies import lose_power_in_study
 from benchmarks.faults.trained import Tally, Whole, enter, train_here, undisturbed
 
@@ -87,7 +87,9 @@ class Faults:
 
     def _whole(self, name: str) -> Whole:
         if name not in self._wholes:
-            self._wholes[name] = undisturbed(make_recipe(name, self._home), self._home / "whole" / name)
+            self._wholes[name] = undisturbed(make_recipe(name, self._home), self._home / "whole" / name, _around(name))
+            logged = self._wholes[name].files["metrics.jsonl"]
+            assert (b'"not finite"' in logged) == (name == NOT_FINITE), name
         return self._wholes[name]
 
     def parts(self, names: Sequence[str]) -> Iterator[Work]:
@@ -123,7 +125,7 @@ class Faults:
         share = -(-self._amount.kills // len(self._recipes))
         for name in self._recipes:
             recipe, whole, seed = make_recipe(name, self._home), self._whole(name), f"{name}:{self._seed}"
-            yield self._counted(f"kills-{name}", partial(kill_in_chains, recipe, whole, share, seed, OURS))
+            yield self._counted(f"kills-{name}", partial(kill_in_chains, recipe, whole, share, seed, _around(name)))
 
     def _operations(self) -> Iterator[Work]:
         recipe, whole = make_recipe(BRIEF, self._home), self._whole(BRIEF)
@@ -160,6 +162,11 @@ class Faults:
         caught = any(found.counts.get(wrong) for wrong in WRONG)
         tally.add("mutants")
         tally.add("mutants_caught", caught, None if caught else f"the saver `{name}` was not found out")
+
+
+def _around(name: str) -> Saver:
+    """Return what is done to all runs of a recipe."""
+    return harms if name == NOT_FINITE else OURS
 
 
 def _faults(kind: FaultKind, whole: Whole) -> list[Fault]:

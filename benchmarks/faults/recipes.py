@@ -1,14 +1,20 @@
 """Tiny recipes of all tasks, with the features whose state must survive; a run takes a fraction of a second."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
+from unittest.mock import patch
 
+import torch
 from tests.shared.minimal_recipes import minimal_recipe
 from tests.shared.minimal_recipes import write_files as write_files
 
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
+from heedful.training.objectives import Sums
+from heedful.training.updates import ModelLoss
 
 STEPS: Final = 6
 Table = Mapping[str, Any]
@@ -19,6 +25,7 @@ _CONVOLUTIONS: Final = {"family": "convolutional", "channels": 1, "width": 4, "s
 _WORDS: Final = ("tag", "parse", "answer", "answer_images", "caption")  # whose texts are words; letters are faster
 _SHORT: Final = {"max_length": 32}
 _IMAGES: Final = {"batch_tokens": 340}
+NOT_FINITE: Final = "translate-not-finite"  # losses of some batches are not finite: see `harms`
 BRIEF: Final = "translate-brief"  # has few file operations
 TEACHER: Final = "teacher"  # folder of a model that another one learns from
 
@@ -42,6 +49,7 @@ RECIPES: Final[Mapping[str, tuple[str, Table]]] = {
             "train": {"bpe_dropout": 0.1, "r_drop": 1.0, "keep_checkpoints": 3},
         },
     ),
+    NOT_FINITE: ("translate", {"model": _STACK, "train": {"steps": 8}}),
     "distilled": ("translate", {"model": _STACK, "train": {"distill": {"teacher": TEACHER}}}),
     "fine-tuned": ("translate", {"model": {}, "train": {"start_from": TEACHER}}),
     "classify": (
@@ -95,6 +103,25 @@ RECIPES: Final[Mapping[str, tuple[str, Table]]] = {
         {"data": _IMAGES, "model": {"encoder": _VIT, "decoder": {"family": "transformer", **_STACK}}},
     ),
 }
+
+
+@contextmanager
+def harms() -> Iterator[None]:
+    """Make the losses of some batches infinite, or not a number, by what is in them."""
+    whole = ModelLoss.__call__
+
+    def harmed(loss: ModelLoss[Any], batch: Any) -> Sums:
+        sums = whole(loss, batch)
+        match int(batch.labels.sum()) % 5:
+            case 0:
+                return replace(sums, loss=sums.loss * torch.nan)
+            case 1:
+                return replace(sums, loss=sums.loss + torch.inf)
+            case _:
+                return sums
+
+    with patch.object(ModelLoss, "__call__", harmed):
+        yield
 
 
 def make_recipe(name: str, home: Path) -> Recipe:

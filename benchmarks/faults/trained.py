@@ -4,8 +4,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -97,13 +97,13 @@ def train_here(recipe: Recipe, send: Send, resume: bool = True) -> None:
         train(recipe, RUN, resume=resume, quiet=True, callbacks=[_Reports(send)])
 
 
-def undisturbed(recipe: Recipe, root: Path) -> Whole:
-    """Train without a fault."""
+def undisturbed(recipe: Recipe, root: Path, around: Callable[[], AbstractContextManager[object]]) -> Whole:
+    """Train without a fault, inside a block that may change what is trained."""
 
     def work(send: Send) -> None:
         enter(root)
         began = time.monotonic()
-        with Disk(root).mounted() as disk:
+        with Disk(root).mounted() as disk, around():
             train_here(recipe, send)
         send(operations=disk.operations, seconds=time.monotonic() - began)
 
