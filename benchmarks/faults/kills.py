@@ -33,18 +33,18 @@ class Chain:
         """Start or resume the run with a fault, and look at what it tells."""
 
         def work(send: Send) -> None:
-            enter(self.root)
-            check_loading(send)
-            with Disk(self.root, fault).mounted(), self.saver():
-                try:
+            try:
+                enter(self.root)
+                check_loading(send)
+                with Disk(self.root, fault).mounted(), self.saver():
                     train_here(self.recipe, send)
-                except (Stopped, KeyboardInterrupt):
-                    send(stopped=True)
-                except HeedfulError as error:
-                    if fault is None or fault.kind == "short":
-                        raise
-                    send(refused=str(error))
-            send(ended=True)
+                send(ended=True)
+            except (Stopped, KeyboardInterrupt):  # which may come at any moment
+                send(stopped=True)
+            except HeedfulError as error:
+                if fault is None or fault.kind == "short":
+                    raise
+                send(refused=str(error))
 
         ended, where = run_in_child(work, signals or ()), f"{self.name}, {fault or signals}"
         for key in ("unloadable", "failed"):
