@@ -124,6 +124,8 @@ def _be_child(work: Work, pipe: int) -> NoReturn:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
         work(send)
+    except KeyboardInterrupt:  # a signal may come before the work begins, or when it has ended
+        send(stopped=True)
     except BaseException as error:
         send(failed=f"{type(error).__name__}: {error}", trace=traceback.format_exc())
         code = 1
