@@ -24,7 +24,8 @@ def damaged(*options: str) -> dict[str, object]:
     program = [sys.executable, "benchmarks/damage/mutations.py", "--unguided", "--no-record", *options]
     done = subprocess.run(program, cwd=ROOT, capture_output=True, text=True, timeout=2 * PATIENCE)
     assert done.returncode == 0, done.stderr
-    figures: dict[str, object] = json.loads(done.stdout[done.stdout.rindex("\n{") :])
+    printed = f"\n{done.stdout}"
+    figures: dict[str, object] = json.loads(printed[printed.rindex("\n{") :])
     assert (figures["tracebacks"], figures["hangs"], figures["escapes"]) == (0, 0, 0), done.stdout
     return figures
 

@@ -354,8 +354,7 @@ def choose_computation(job: Job) -> UpdateComputationFactory[Any]:
     """Choose how updates are computed: captured if all batches have one shape, and compiled if requested.
 
     With `compile = "auto"`, captured updates are not compiled: with our own kernels a compiler gains little and takes
-    minutes. Neither are deterministic ones: a compiler chooses among its kernels by timing them. Of a network of the
-    caller's program nothing is known: it is captured and compiled only if that is requested.
+    minutes. Neither are deterministic ones, as a compiler times kernels, nor networks of the caller's program.
     """
     train, static, own = job.recipe.train, job.feed.static is not None, handed_over().network is not None
     if train.capture is True and not static:

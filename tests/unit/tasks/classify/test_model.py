@@ -200,12 +200,11 @@ def test_texts_take_the_form_of_the_recipe() -> None:
     assert made().classify(plain.upper()) != made().classify(plain)
 
 
-def test_dropout_is_off_and_the_networks_mode_stays() -> None:
+def test_dropout_is_off_and_stays_off() -> None:
     classifier = made()
-    for training in (True, False):
-        classifier.network.train(training)
-        assert classifier.classify("The film was great .") == classifier.classify("The film was great .")
-        assert classifier.network.training == training
+    classifier.network.train()
+    assert classifier.classify("The film was great .") == classifier.classify("The film was great .")
+    assert not classifier.network.training
 
 
 def test_a_stream_is_answered_in_chunks_and_up_to_its_error() -> None:

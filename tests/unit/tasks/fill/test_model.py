@@ -95,12 +95,12 @@ def test_many_masks_are_scored_some_at_a_time(week: MaskFiller, monkeypatch: pyt
     assert [found.text for found in week.fill(texts)] == [found.text for found in at_once]
 
 
-def test_dropout_is_off_and_the_network_stays_as_it_was() -> None:
+def test_dropout_is_off_and_stays_off() -> None:
     bundle = masked_bundle(dropout=0.5)
     bundle.model.train()
     filler = MaskFiller(bundle)
     assert filler.fill("the [MASK]") == filler.fill("the [MASK]")
-    assert bundle.model.training
+    assert not bundle.model.training
 
 
 # --- pairs ------------------------------------------------------------------------------------------------------------

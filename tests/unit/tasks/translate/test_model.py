@@ -133,11 +133,11 @@ def test_what_is_not_a_text_is_refused_with_its_line(reversing: Translator) -> N
         reversing.score(["ant"], [None])  # type: ignore[list-item]
 
 
-def test_a_model_in_training_goes_on_training_afterwards(untrained: Make) -> None:
+def test_dropout_is_off_and_stays_off(untrained: Make) -> None:
     model = untrained(dropout=0.5)
     model.network.train()
     assert model.translate_detailed(["ant bee"]) == model.translate_detailed(["ant bee"])
-    assert model.network.training
+    assert not model.network.training
 
 
 def test_text_is_composed_where_the_model_was_trained_so(untrained: Make) -> None:
