@@ -42,8 +42,8 @@ def training_speed(seconds: float) -> float:
         run = Path(folder) / "run"
         overrides = [argument for override in OVERRIDES for argument in ("--set", override)]
         command = run_module("heedful", "train", "demo-en-es", "--out", str(run), *overrides)
-        silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        with subprocess.Popen(command, env=child_environment(), **silent) as process:
+        environment, nowhere = child_environment(), subprocess.DEVNULL
+        with subprocess.Popen(command, env=environment, stdout=nowhere, stderr=nowhere) as process:
             metrics = run / "metrics.jsonl"
             while not metrics.exists():
                 assert process.poll() is None, "training ended before its first update"
