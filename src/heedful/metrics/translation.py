@@ -13,6 +13,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from heedful.base.errors import UserError
+from heedful.base.notes import note
 from heedful.metrics.edits import Reference, variants_of
 
 _LONGEST: Final = 100_000  # characters
@@ -40,6 +41,8 @@ def scored_part(text: str) -> str:
 
     The n-grams of characters of a line of megabytes would take gigabytes.
     """
+    if len(text) > _LONGEST:
+        note(f"Of texts with over {_LONGEST:,} characters only the first {_LONGEST:,} are scored.")
     return text[:_LONGEST]
 
 

@@ -6,6 +6,7 @@ import pytest
 import sacrebleu
 from tests.shared.refusals import refuses
 
+from heedful.base.notes import listening
 from heedful.metrics import translation
 from heedful.metrics.translation import bleu, chrf
 
@@ -62,3 +63,11 @@ def test_of_a_line_of_megabytes_the_beginning_is_scored() -> None:
     assert bleu([long], [long]).score == pytest.approx(100)
     assert chrf([long + "x" * 999], [long]).score == pytest.approx(100)
     assert chrf(["x" + long], [long]).score < 100
+
+
+def test_it_is_said_once_that_only_the_beginning_is_scored() -> None:
+    notes: list[str] = []
+    with listening(notes.append):
+        chrf(["a" * 100_001, "b" * 100_001], ["a" * 200_000, "b"])
+        chrf(["a" * 100_000], ["a"])
+    assert notes == ["Of texts with over 100,000 characters only the first 100,000 are scored."]
