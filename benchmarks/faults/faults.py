@@ -204,19 +204,17 @@ def main() -> int:
             for line in (*new, *([f"{message['done']}: {message['seconds']:.0f} s"] if "done" in message else ())):
                 print(line, flush=True)
     figures = {
-        **{name: counts[name] for name in ("kills", "recipes", *WRONG[:-1], "power_states", "power_wrong")},
-        **{name: counts[name] for name in ("mutants", "mutants_caught", "signals", "damages", "power_trained")},
+        **{name: counts[name] for name in ("kills", "recipes", *WRONG, "mutants", "mutants_caught")},
+        **{name: counts[name] for name in ("power_states", "power_trained", "signals", "damages")},
         **{f"{kind}_faults": counts[f"{kind}_faults"] for kind in FAULTS},
         "minutes": round((time.monotonic() - began) / 60, 1),
     }
     print(json.dumps(figures, indent=2))
-    whole = (
-        not (arguments.quick or arguments.tiny)
-        and len(arguments.parts) == len(PARTS)
-        and len(arguments.recipes) == len(RECIPES)
-    )
-    if whole and not arguments.no_record:
-        record("faults", figures, command=f"python -m benchmarks.faults.faults {' '.join(sys.argv[1:])}".rstrip())
+    parts = {*arguments.parts}
+    if len(arguments.recipes) == len(RECIPES) and not (arguments.quick or arguments.tiny or arguments.no_record):
+        of_parts = {name: figure for name, figure in figures.items() if ("power" in parts) or "power" not in name}
+        command = f"python -m benchmarks.faults.faults {' '.join(sys.argv[1:])}".rstrip()
+        record("faults", of_parts, command=command, merge=len(parts) < len(PARTS))
     return 1 if problems else 0
 
 

@@ -177,9 +177,8 @@ def save_checkpoint(
     write_folder(path, files)
     write_json(folder / "last.json", {"folder": path.name})
     for old in _own_checkpoints(folder):
-        # Whether it is regular was recorded: a resumed run may save regular checkpoints at other steps. Later ones are
-        # of a run that went back to an earlier checkpoint: to keep them would cost one of this run's own.
-        if step_of(old) > position.step or (old != path and _recorded(old).get("regular") is False):
+        # Later ones are of a run that went back to an earlier checkpoint: keeping them would cost one of its own.
+        if step_of(old) > position.step or (old != path and _is_temporary(old)):
             remove_folder(old)
     own = _own_checkpoints(folder)
     kept = {*own[-retention.last :], path}
@@ -190,6 +189,18 @@ def save_checkpoint(
         if old not in kept:
             remove_folder(old)
     return path
+
+
+def _is_temporary(path: Path) -> bool:
+    """Whether a checkpoint was saved between two regular steps, as it records, or is damaged so that nobody knows.
+
+    A resumed run may save regular checkpoints at other steps, so that the step does not tell.
+    """
+    try:
+        position = _parsed(_verified(path / "position.json", _manifest(path, ""), ""))
+    except DamagedCheckpointError:
+        return True  # a run that falls back on the one before must not lose that one for it
+    return isinstance(position, dict) and position.get("regular") is False
 
 
 def begin_checkpoints(folder: Path) -> None:

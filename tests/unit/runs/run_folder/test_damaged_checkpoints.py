@@ -13,6 +13,7 @@ from tests.shared.covering import one_in
 from tests.shared.refusals import refuses
 from tests.unit.runs.run_folders import Make, kept, same_bits, silent, told
 
+from heedful.runs.callbacks import Callback
 from heedful.runs.progress import recorded_metrics
 from heedful.runs.training_run import train
 from heedful.training.checkpoints import last_checkpoint, seconds_trained
@@ -137,3 +138,21 @@ def test_a_best_model_that_is_lost_is_replaced_by_the_next(make: Make, stopped: 
 
 def test_one_checkpoint_is_enough_for_who_says_so(make: Make, tmp_path: Path) -> None:
     assert kept(train(make(**OPTIONS, keep_checkpoints=1), tmp_path / "run", console=silent())) == [12]
+
+
+class Stops(Callback):
+    """Stops a run between two regular checkpoints."""
+
+    def on_step(self, step: int) -> bool:
+        return step == 10
+
+
+@pytest.mark.parametrize("name", ["position", "manifest"])
+def test_a_damaged_checkpoint_between_regular_ones_displaces_none_of_them(
+    make: Make, tmp_path: Path, name: str
+) -> None:
+    run = train(make(**OPTIONS), tmp_path / "run", console=silent(), callbacks=[Stops()])
+    assert kept(run) == [8, 10]
+    DAMAGES[name][0](run / "checkpoints/step-00000010")
+    assert "the run falls back on step-00000008, which costs 2 updates" in resume(make, run)
+    assert kept(run) == [8, 12]
