@@ -21,7 +21,7 @@ MOST = 30  # times as long for a text that is ten times as long: a square would 
 LEAST = 0.1  # seconds that are too few to be compared
 
 
-@pytest.mark.wide
+@pytest.mark.recipes  # takes long, and reads the clock: not in CI
 @pytest.mark.parametrize("name", ROUTINES)
 def test_ten_times_the_text_takes_no_hundred_times_as_long(name: str) -> None:
     routine = ROUTINES[name]
