@@ -84,7 +84,8 @@ KERNELS = {
 }
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+# Not bfloat16: Triton's interpreter multiplies the bits of such matrices, as whole numbers.
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernels_read_only_what_was_written(name: str, dtype: torch.dtype) -> None:
     found = []

@@ -375,7 +375,7 @@ def _swap(first: Path, second: Path) -> bool:
 
 def sync(path: Path) -> None:
     """Wait until a file's content, or a folder's names, are on the disk: before that, a loss of power may undo them."""
-    handle = os.open(path, os.O_RDONLY)
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe is refused below instead of waited for
     try:
         os.fsync(handle)
     finally:

@@ -78,6 +78,12 @@ def test_pipes_and_devices_are_not_read(tmp_path: Path) -> None:
                 read(tmp_path / name)
 
 
+def test_a_pipe_is_not_waited_for_to_be_synced(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="Invalid argument"):
+        files.sync(tmp_path / "pipe")
+
+
 def test_a_long_name_leaves_room_for_a_temporary_one(tmp_path: Path) -> None:
     files.write_bytes(tmp_path / ("é" * 120), b"x")
     assert names(tmp_path) == ["é" * 120]
