@@ -44,7 +44,7 @@ def record_beam(scorer: Scorer, query: Query, settings: SearchSettings) -> list[
         return []
     queries = check_queries([query], settings, scorer.vocab_size, scorer.longest, scorer.continues)
     sources = pack_sources(queries).to(scorer.device)
-    frontier = begin_frontier(queries, sources.layout, settings, scorer.device)
+    frontier = begin_frontier(queries, sources.layout, settings, scorer)
     assert isinstance(frontier, Beam)
     state = scorer.begin(sources, frontier.beams, frontier.aligned)
     nodes: list[BeamNode] = []

@@ -12,10 +12,12 @@ from torch import Tensor, nn
 
 from heedful.base.errors import UserError
 from heedful.base.packed import Packed
-from heedful.decode.frontiers.token_scores import normaliser
+from heedful.decode.frontiers.token_scores import USUAL, Ranking, normaliser
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.networks import EncoderDecoder, LanguageModel
-from heedful.models.protocols import Generator, State
+from heedful.models.protocols import Decoder, Generator, State
+from heedful.native.decoder import NativeDecoder, native_decoder
+from heedful.native.int8 import is_int8
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,20 @@ class SingleModel:
     def in_slots(self) -> SlotSearch:
         """The fast search, for what a GPU can record."""
         return SlotSearch(self.model)
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """What takes the steps: kernels, where they can run an int8 decoder."""
+        if is_int8(self.model):
+            found = native_decoder(self.model.decoder)
+            if isinstance(found, NativeDecoder):
+                return found
+        return self.model.decoder
+
+    @property
+    def ranking(self) -> Ranking:
+        """What ranks its scores."""
+        return self.decoder if isinstance(self.decoder, NativeDecoder) else USUAL
 
     @property
     def device(self) -> torch.device:
@@ -52,12 +68,12 @@ class SingleModel:
     def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> State:
         """Encode the sources and start K rows for each, or start them after the sources."""
         if self.model.encoder is None:
-            return self.model.decoder.start(None, beams, aligned, prompt=sources)
-        return self.model.decoder.start(self.model.encoder(sources), beams, aligned)
+            return self.decoder.start(None, beams, aligned, prompt=sources)
+        return self.decoder.start(self.model.encoder(sources), beams, aligned)
 
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
         """Take one more token per row; return the scores of the next, and the new state. The old state is used up."""
-        return self.model.decoder.step(tokens_R, state)
+        return self.decoder.step(tokens_R, state)
 
 
 @dataclass(frozen=True)
@@ -106,6 +122,11 @@ class Ensemble(nn.Module):
                     f"Model {number} of the ensemble {_use(member)}, but the first {_use(self._members[0])}: the "
                     "models of an ensemble must use their sources alike."
                 )
+
+    @property
+    def ranking(self) -> Ranking:
+        """What ranks the members' mean."""
+        return self._members[0].ranking
 
     @property
     def device(self) -> torch.device:

@@ -68,28 +68,30 @@ def search_batch(scorer: Scorer, queries: Sequence[Query], settings: SearchSetti
     """Find the targets of one batch. Models are used as they are: put them into `eval` mode."""
     packed, firsts = pack_prompts(queries) if scorer.continues else (pack_sources(queries), None)
     sources = packed.to(scorer.device)
-    return decode(scorer, sources, begin_frontier(queries, sources.layout, settings, scorer.device, firsts))
+    return decode(scorer, sources, begin_frontier(queries, sources.layout, settings, scorer, firsts))
 
 
 def begin_frontier(
     queries: Sequence[Query],
     sources: Layout,
     settings: SearchSettings,
-    device: torch.device,
+    scorer: Scorer,
     firsts: Sequence[int] | None = None,
 ) -> Frontier:
     """Start the hypotheses of a batch, as the settings ask.
 
     `sources` is the layout of the batch on the device; `firsts` are the tokens that the first step takes, if not `<s>`.
     """
+    device = scorer.device
     limits = [query.limit for query in queries]
     constraints = make_constraints(settings.rules, queries, device)
     attended = Attended.begin(sources, settings.rows) if settings.attentive else None
     start = limits, settings, constraints, device, attended, firsts
     if settings.sampling is not None:
         draws = Draws.of(settings.sampling, [query.drawn_from for query in queries], max(limits), device)
-        return IndependentRows.begin(*start, chooser=draws)
-    return IndependentRows.begin(*start) if settings.beam == 1 else Beam.begin(*start)
+        return IndependentRows.begin(*start, chooser=draws, ranking=scorer.ranking)
+    kind = IndependentRows if settings.beam == 1 else Beam
+    return kind.begin(*start, ranking=scorer.ranking)
 
 
 # --- the loop: step the decoder, extend the hypotheses, let finished sentences leave ----------------------------------

@@ -143,7 +143,7 @@ class Beam(Frontier):
         At most K end, one per row. Sentences that must contain something have those that `banks.py` chooses. Where no
         token may follow any row of a sentence, its rows are returned as they are, with `<pad>`.
         """
-        scores = Scores.of(logits_RV, self.constraints, self.tokens_BKT.flatten(0, 1))
+        scores = Scores.of(logits_RV, self.constraints, self.tokens_BKT.flatten(0, 1), self.ranking)
         log_p_RC, tokens_RC = scores.best(2 * self.beams)
         each = log_p_RC.shape[1]
         totals_BI = (self.log_p_BK.flatten().unsqueeze(1) + log_p_RC).view(-1, self.beams * each)

@@ -44,7 +44,7 @@ class IndependentRows(Frontier):
         self, logits_RV: Float[Tensor, "R V"], attention_RL: Float[Tensor, "R L"] | None
     ) -> tuple["IndependentRows", None]:
         """Choose a token for each row that is not over."""
-        scores = Scores.of(logits_RV, self.constraints, self.tokens_BKT.flatten(0, 1))
+        scores = Scores.of(logits_RV, self.constraints, self.tokens_BKT.flatten(0, 1), self.ranking)
         log_p_BK, last_BK = (chosen_R.view(-1, self.beams) for chosen_R in self.chooser.choose(scores, self.length))
         going_BK = ~self.over_BK & (log_p_BK > -math.inf)
         last_BK = last_BK.where(going_BK, PAD)

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import torch
@@ -13,6 +13,7 @@ from torch import Tensor
 from heedful.base.packed import Layout
 from heedful.data.tokenize.tokenizer import BEGIN
 from heedful.decode.constraints.protocol import Constraint, OfSentences
+from heedful.decode.frontiers.token_scores import USUAL, Ranking
 from heedful.decode.hypothesis import Coverage, Hypothesis
 from heedful.decode.settings import SearchSettings
 
@@ -61,6 +62,7 @@ class Frontier(OfSentences, ABC):
     log_p_BK: Float[Tensor, "B K"]
     limit_B: Int[Tensor, "B"]  # maximum number of tokens, `</s>` included
     attended: Attended | None
+    ranking: Ranking = field(default=USUAL, kw_only=True)
 
     @classmethod
     def begin(

@@ -11,7 +11,7 @@ Shape letter of this file: C  tokens chosen for each row
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import torch
@@ -36,14 +36,19 @@ class Scores:
     scores_RV: Float[Tensor, "R V"]
     greatest_R1: Float[Tensor, "R 1"]
     log_sum_R1: Float[Tensor, "R 1"]
+    ranking: "Ranking"
 
     @classmethod
     def of(
-        cls, logits_RV: Float[Tensor, "R V"], constraints: Sequence[Constraint], tokens_RT: Int[Tensor, "R T"]
+        cls,
+        logits_RV: Float[Tensor, "R V"],
+        constraints: Sequence[Constraint],
+        tokens_RT: Int[Tensor, "R T"],
+        ranking: "Ranking",
     ) -> "Scores":
         """Take a decoder's scores of what follows these tokens. The logits are used up."""
         scores_RV = logits_RV.to(torch.promote_types(logits_RV.dtype, torch.float32))
-        normal = cls(scores_RV, *normaliser(scores_RV))
+        normal = cls(scores_RV, *ranking.normaliser(scores_RV), ranking)
         for constraint in constraints:
             constraint.forbid(scores_RV, tokens_RT)
         return normal
@@ -54,8 +59,33 @@ class Scores:
 
     def best(self, count: int) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
         """Return the log probabilities of each row's `count` best tokens, or of all, and the tokens, best first."""
-        best_RC, tokens_RC = _top(self.scores_RV, min(count, self.scores_RV.shape[1]))
+        best_RC, tokens_RC = self.ranking.best(self.scores_RV, min(count, self.scores_RV.shape[1]))
         return self.log_p(best_RC), tokens_RC
+
+
+class Ranking(Protocol):
+    """Passes over the scores of a whole vocabulary, which take longer than all else that a search does with them."""
+
+    def normaliser(self, scores_RV: Float[Tensor, "R V"]) -> tuple[Float[Tensor, "R 1"], Float[Tensor, "R 1"]]:
+        """Return what turns scores into log probabilities, in two parts: the greatest, and log sum exp of the rest."""
+
+    def best(self, scores_RV: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
+        """Return each row's `count` best scores and their tokens, best first."""
+
+
+class UsualRanking:
+    """By PyTorch, on any device."""
+
+    def normaliser(self, scores_RV: Float[Tensor, "R V"]) -> tuple[Float[Tensor, "R 1"], Float[Tensor, "R 1"]]:
+        """See `normaliser`."""
+        return normaliser(scores_RV)
+
+    def best(self, scores_RV: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
+        """See `_top`."""
+        return _top(scores_RV, count)
+
+
+USUAL: Final = UsualRanking()
 
 
 def normaliser(scores_RV: Float[Tensor, "R V"]) -> tuple[Float[Tensor, "R 1"], Float[Tensor, "R 1"]]:

@@ -190,7 +190,7 @@ class Continuing:
         query = self._query(text, None)
         packed, firsts = pack_prompts([query])
         sources = packed.to(self.scorer.device)
-        begun: Frontier = begin_frontier([query], sources.layout, self.request.settings, self.scorer.device, firsts)
+        begun: Frontier = begin_frontier([query], sources.layout, self.request.settings, self.scorer, firsts)
         frontier, more = begun, ""
         for frontier in decode_steps(self.scorer, sources, begun):
             token = int(frontier.last_R)

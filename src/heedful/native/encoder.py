@@ -1,0 +1,75 @@
+"""Blocks of encoders that kernels run: one call per block, over packed sentences."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from heedful.base.packed import Layout
+from heedful.models.transformer.blocks import EncoderBlock
+from heedful.native.int8 import padded
+from heedful.native.library import Frame, library
+from heedful.native.memory import workspace
+from heedful.native.plan import NotNative, Plan, encoder_block
+from heedful.nn.evaluation_mode import computes_by_equation
+
+
+class NativeBlock:
+    """What a block computes, by kernels; by its modules where something looks at them, or where there are none."""
+
+    def __init__(self, block: EncoderBlock, plan: Plan) -> None:
+        self._block, self._plan = block, plan
+
+    def __call__(self, x: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
+        """Transform all tokens."""
+        kernels = library()
+        if kernels is None or not len(x) or computes_by_equation() or is_watched(self._block):
+            return type(self._block).forward(self._block, x, layout)
+        width, stride = self._plan.width, padded(self._plan.width)
+        y = F.pad(x.detach().float(), (0, stride - width)) if stride > width else x.detach().float().clone()
+        frame = workspace(self._plan, len(x), layout.bound).frame(len(x), layout.bound, y)
+        ops = self._plan.array()
+        kept = place_rows(frame, layout), self._plan.give_waves(ops, layout.bound)
+        kernels.run(ops, frame)
+        del kept
+        return y[:, :width].to(x.dtype)
+
+
+def place_rows(frame: Frame, layout: Layout) -> list[Tensor]:
+    """Say where the sentence of each row begins and how long it is; the tensors must live until the kernels ran."""
+    lengths = layout.lengths.long()
+    first = layout.offsets[:-1].long().repeat_interleave(lengths).to(torch.int32)
+    count = lengths.repeat_interleave(lengths).to(torch.int32)
+    position = layout.positions.to(torch.int32)
+    frame.first, frame.count, frame.position = first.data_ptr(), count.data_ptr(), position.data_ptr()
+    return [first, count, position]
+
+
+def is_watched(module: nn.Module) -> bool:
+    """Whether hooks look at parts of a module, or change them."""
+    return any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+
+
+def use_native_blocks(network: nn.Module) -> dict[str, str]:
+    """Let kernels run the blocks of a network that has int8 maps; return what they cannot run, and why."""
+    refused = {}
+    for name, module in network.named_modules():
+        if isinstance(module, EncoderBlock):
+            try:
+                plan = encoder_block(module, _width(module))
+            except NotNative as reason:
+                refused[name] = str(reason)
+                continue
+            forward: Any = NativeBlock(module, plan)
+            module.forward = forward  # type: ignore[method-assign]  # the module stays, for whoever looks inside
+    return refused
+
+
+def _width(block: EncoderBlock) -> int:
+    into = getattr(block.network, "into", None)
+    if into is None:
+        raise NotNative(f"{type(block.network).__name__} is not among their networks")
+    width: int = into.in_features
+    return width

@@ -1,0 +1,185 @@
+"""Linear maps with int8 weights.
+
+    y = (q_x . q_w) s_x s_w + b      q = round(x / s),  s = max |x| / 127: one s per row of x and per output of W
+
+Products and sums of q are whole numbers, so that the kernels and PyTorch find the same. Vectors are quantized row by
+row: a row does not depend on its neighbours. Weights are stored as kernels read them: in blocks of 32 outputs, four
+inputs at a time, 128 added, and filled up with zeros to multiples of 64.
+"""
+
+import ctypes
+from typing import Final, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int8, UInt8
+from torch import Tensor, nn
+
+from heedful.native.library import LINEAR, Frame, Library, Op, library
+from heedful.nn.layers.embedding import Output
+from heedful.nn.layers.linear import Linear
+
+GRANULE: Final = 64  # widths of buffers and of stored weights are multiples of it
+_BLOCK: Final = 32  # outputs of a block
+_AT_ONCE: Final = 4  # inputs that an instruction multiplies and adds
+_EXACT: Final = 8  # low bits of a scale that are 0, so that 127 times it is exact
+
+
+class Quantized(NamedTuple):
+    """A matrix in int8, with one scale per row: row n is q[n] * scale[n]."""
+
+    q_NK: Int8[Tensor, "N K"]
+    scale_N: Float[Tensor, "N"]
+
+    def floats(self) -> Float[Tensor, "N K"]:
+        """Return the matrix in float32."""
+        return self.q_NK.float() * self.scale_N.unsqueeze(1)
+
+
+def quantize(matrix_NK: Float[Tensor, "N K"]) -> Quantized:
+    """Quantize the rows of a matrix. Quantizing what was quantized changes nothing."""
+    greatest_N = matrix_NK.detach().float().abs().amax(1) / 127
+    # Rounded up to 16 significant bits: 127 scales are then a float32, from which the same scale follows.
+    mask = (1 << _EXACT) - 1
+    scale_N = ((greatest_N.view(torch.int32) + mask) & ~mask).view(torch.float32)
+    q_NK = (matrix_NK.detach().float() / scale_N.where(scale_N > 0, 1).unsqueeze(1)).round_().clamp_(-127, 127)
+    return Quantized(q_NK.to(torch.int8), scale_N)
+
+
+def padded(size: int) -> int:
+    """Return the width of a buffer that holds so many numbers."""
+    return -(-size // GRANULE) * GRANULE
+
+
+class Packed8(NamedTuple):
+    """A linear map as kernels read it."""
+
+    w: UInt8[Tensor, "blocks quads 32 4"]
+    scale: Float[Tensor, "n"]
+    bias: Float[Tensor, "n"]
+
+    @classmethod
+    def of(cls, quantized: Quantized, bias: Float[Tensor, "N"] | None, factor: float = 1.0) -> "Packed8":
+        """Pack a matrix and its bias, both multiplied by a factor."""
+        rows, columns = quantized.q_NK.shape
+        more = padded(rows) - rows
+        q = F.pad(quantized.q_NK, (0, padded(columns) - columns, 0, more)).to(torch.int16) + 128
+        w = q.to(torch.uint8).unflatten(0, (-1, _BLOCK)).unflatten(2, (-1, _AT_ONCE)).transpose(1, 2).contiguous()
+        zeros = quantized.scale_N.new_zeros(rows)
+        b = zeros if bias is None else bias.detach().float()
+        return cls(w, F.pad(quantized.scale_N * factor, (0, more)), F.pad(b * factor, (0, more)))
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """The padded numbers of outputs and of inputs."""
+        return self.w.shape[0] * _BLOCK, self.w.shape[1] * _AT_ONCE
+
+    def unpacked(self, rows: int, columns: int) -> Int8[Tensor, "N K"]:
+        """Return the weights without their padding."""
+        q_NK = self.w.transpose(1, 2).reshape(self.sizes).to(torch.int16) - 128
+        return q_NK[:rows, :columns].to(torch.int8)
+
+    def op(self, source: int, target: int, act: int = 0, skip: int = -1, factor: float = 1.0) -> Op:
+        """Return the product from one buffer to another."""
+        n, k = self.sizes
+        return Op(
+            kind=LINEAR, in_=source, out=target, skip=skip, n=n, k=k, act=act, factor=factor,
+            w=self.w.data_ptr(), scale=self.scale.data_ptr(), bias=self.bias.data_ptr(),
+        )  # fmt: skip
+
+
+class Rows:
+    """Memory in which kernels quantize rows."""
+
+    def __init__(self, rows: int, width: int) -> None:
+        self.q = torch.empty(-(-rows // 32) * 32, width, dtype=torch.int8)  # tiles read 32 rows at a time
+        self.scale, self.sum = torch.empty(rows), torch.empty(rows, dtype=torch.int32)
+
+    def give_to(self, frame: Frame) -> None:
+        """Put the addresses into a frame."""
+        frame.q, frame.row_scale, frame.row_sum = self.q.data_ptr(), self.scale.data_ptr(), self.sum.data_ptr()
+
+
+class Int8Linear(nn.Module):
+    """y = x W^T + b with W in int8. Values are float32."""
+
+    def __init__(self, weight: Float[Tensor, "N K"], bias: Float[Tensor, "N"] | None) -> None:
+        super().__init__()
+        self.out_features, self.in_features = weight.shape
+        self.packed = Packed8.of(quantize(weight), bias)
+        self.bias = None if bias is None else nn.Parameter(bias.detach().float(), requires_grad=False)
+
+    @property
+    def quantized(self) -> Quantized:
+        """The weights."""
+        return Quantized(
+            self.packed.unpacked(self.out_features, self.in_features), self.packed.scale[: self.out_features]
+        )
+
+    @property
+    def size(self) -> int:
+        """The number of weights in int8."""
+        return self.out_features * self.in_features
+
+    def forward(self, x: Float[Tensor, "*any K"]) -> Float[Tensor, "*any N"]:
+        """Apply the map."""
+        x_MK = x.detach().reshape(-1, self.in_features).float()
+        kernels = library()
+        y_MN = self._by_equation(x_MK) if kernels is None else self._by_kernels(kernels, x_MK)
+        return y_MN.reshape(*x.shape[:-1], self.out_features).to(x.dtype)
+
+    def _by_kernels(self, kernels: Library, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M N"]:
+        rows, (n, k) = len(x_MK), self.packed.sizes
+        x = F.pad(x_MK, (0, k - self.in_features)).contiguous()
+        y, memory, frame = torch.empty(rows, n), Rows(rows, k), Frame(rows=rows, beams=1)
+        memory.give_to(frame)
+        frame.buffer[0], frame.stride[0], frame.buffer[1], frame.stride[1] = x.data_ptr(), k, y.data_ptr(), n
+        kernels.run((Op * 1)(self.packed.op(0, 1)), frame)
+        return y[:, : self.out_features]
+
+    def _by_equation(self, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M N"]:
+        """Compute the same in PyTorch: sums of at most 2^53 are exact in float64."""
+        greatest_M1 = x_MK.abs().amax(1, keepdim=True)
+        q_MK = (x_MK * (127 / greatest_M1).where(greatest_M1 > 0, 0)).round()
+        q_NK, scale_N = self.quantized
+        products_MN = (q_MK.double() @ q_NK.T.double()).float()
+        y_MN = products_MN * (greatest_M1 / 127 * scale_N)
+        return y_MN if self.bias is None else y_MN + self.bias
+
+
+class Int8Output(Output):
+    """logits = x W^T + b with W in int8. `weight` stays in float32 for embeddings that share it, and for losses."""
+
+    def __init__(self, output: Output) -> None:
+        super().__init__(output.weight, output.bias)
+        self.map = Int8Linear(output.weight, output.bias)
+
+    def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N V"]:
+        """Score every word of the vocabulary."""
+        logits_NV: Tensor = self.map(x_NE)
+        return logits_NV
+
+
+def to_int8(network: nn.Module) -> None:
+    """Replace all linear maps and output layers of a network on a CPU, in place; matrices of embeddings are rounded.
+
+    An embedding that shares the matrix of an output layer keeps its values as they are quantized, so that a network is
+    the same whether it was quantized on disk or when it was loaded.
+    """
+    for module in list(network.modules()):
+        if isinstance(module, Output) and not isinstance(module, Int8Output):
+            module.weight.data = quantize(module.weight).floats()
+    for parent in list(network.modules()):
+        for name, child in list(parent.named_children()):
+            if type(child) is Linear:
+                setattr(parent, name, Int8Linear(child.weight, child.bias))
+            elif type(child) is Output:
+                setattr(parent, name, Int8Output(child))
+
+
+def is_int8(network: nn.Module) -> bool:
+    """Whether a network has linear maps in int8."""
+    return any(isinstance(module, Int8Linear) for module in network.modules())
+
+
+assert ctypes.sizeof(Op) % 8 == 0  # arrays of them are laid out as in C

@@ -1,0 +1,532 @@
+// Transformers on a CPU, with int8 weights: a list of operations on rows of buffers, run by one call.
+//
+//   y = (q_x . q_w) s_x s_w + b     q_x, q_w whole numbers from -127 to 127; one scale per row of x, one per column of w
+//
+// Sums of products are whole numbers, and all other sums run over one row in a fixed order: a row gets the same bits
+// alone, among any neighbours and with any number of threads.
+//
+// Widths are padded by zeros: those of buffers and weights to a multiple of 64, those of heads to one of 16. The caller (plan.py) makes sure that all sizes, indices and lengths are inside their buffers.
+//
+// One source for three sets of instructions: AVX2; AVX-512 with VNNI; the latter with AMX.
+#define _GNU_SOURCE
+#include <immintrin.h>
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#ifdef _OPENMP
+#include <omp.h>
+#else
+#define omp_get_thread_num() 0
+#endif
+
+#define INLINE static inline __attribute__((always_inline))
+#define ROWS _Pragma("omp for schedule(static)") for (int64_t r = 0; r < f->rows; r++)
+
+// --- vectors of floats ------------------------------------------------------------------------------------------------
+
+#ifdef __AVX512F__
+#define W 16
+typedef __m512 V;
+#define F(operation) _mm512_##operation##_ps
+INLINE float sum_of(V x) { return _mm512_reduce_add_ps(x); }
+INLINE float greatest_of(V x) { return _mm512_reduce_max_ps(x); }
+INLINE V rounded(V x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+INLINE V power_of_two(V n) { return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n); }
+INLINE int any_greater(V x, V y) { return _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ) != 0; }
+#else
+#define W 8
+typedef __m256 V;
+#define F(operation) _mm256_##operation##_ps
+INLINE float sum_of(V x) {
+  __m128 h = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  h = _mm_add_ps(h, _mm_movehl_ps(h, h));
+  return _mm_cvtss_f32(_mm_add_ss(h, _mm_movehdup_ps(h)));
+}
+INLINE float greatest_of(V x) {
+  __m128 h = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+  h = _mm_max_ps(h, _mm_movehl_ps(h, h));
+  return _mm_cvtss_f32(_mm_max_ss(h, _mm_movehdup_ps(h)));
+}
+INLINE V rounded(V x) { return _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+INLINE V power_of_two(V n) {
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
+}
+INLINE int any_greater(V x, V y) { return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_GT_OQ)) != 0; }
+#endif
+
+INLINE V all(float x) { return F(set1)(x); }
+INLINE V without_sign(V x) { return F(max)(x, F(sub)(F(setzero)(), x)); }
+
+// e^x as 2^n 2^f: a polynomial for 2^f, |f| <= 1/2 (relative error 2e-7); x is at least -87, so that 2^n is normal.
+INLINE V exponential(V x) {
+  x = F(min)(F(max)(x, all(-87.0f)), all(88.0f));
+  V t = F(mul)(x, all(1.44269504f)), n = rounded(t), f = F(sub)(t, n), p = all(1.5403530e-4f);
+  p = F(fmadd)(p, f, all(1.3333558e-3f));
+  p = F(fmadd)(p, f, all(9.6181291e-3f));
+  p = F(fmadd)(p, f, all(5.5504109e-2f));
+  p = F(fmadd)(p, f, all(2.4022651e-1f));
+  p = F(fmadd)(p, f, all(6.9314718e-1f));
+  return F(mul)(F(fmadd)(p, f, all(1.0f)), power_of_two(n));
+}
+
+INLINE V sigmoid(V x) { return F(div)(all(1.0f), F(add)(all(1.0f), exponential(F(sub)(F(setzero)(), x)))); }
+
+// x P(X <= x), X normal: Abramowitz and Stegun 7.1.26, absolute error 1.5e-7.
+INLINE V gelu(V x) {
+  V z = without_sign(F(mul)(x, all(0.70710678f))), t = F(div)(all(1.0f), F(fmadd)(z, all(0.3275911f), all(1.0f)));
+  V p = all(1.061405429f);
+  p = F(fmadd)(p, t, all(-1.453152027f));
+  p = F(fmadd)(p, t, all(1.421413741f));
+  p = F(fmadd)(p, t, all(-0.284496736f));
+  p = F(fmadd)(p, t, all(0.254829592f));
+  V tail = F(mul)(F(mul)(p, t), exponential(F(sub)(F(setzero)(), F(mul)(z, z))));  // 1 - erf |x / sqrt 2|
+  V half = F(mul)(all(0.5f), without_sign(x));  // x/2 (1 + erf(x / sqrt 2)) = x/2 + |x|/2 (1 - tail)
+  return F(add)(F(mul)(all(0.5f), x), F(sub)(half, F(mul)(half, tail)));
+}
+
+INLINE V gelu_tanh(V x) {  // x (1 + tanh u) / 2 = x sigmoid(2 u)
+  V cube = F(mul)(F(mul)(x, x), x);
+  return F(mul)(x, sigmoid(F(mul)(all(1.5957691216f), F(fmadd)(all(0.044715f), cube, x))));
+}
+
+enum { NONE, RELU, GELU, GELU_TANH, SILU };
+
+INLINE V activate(V x, int kind) {
+  switch (kind) {
+    case RELU: return F(max)(x, F(setzero)());
+    case GELU: return gelu(x);
+    case GELU_TANH: return gelu_tanh(x);
+    case SILU: return F(mul)(x, sigmoid(x));
+    default: return x;
+  }
+}
+
+// --- what is run ------------------------------------------------------------------------------------------------------
+
+enum { LINEAR, NORM, ATTEND, ROTATE, GATE, STORE };
+enum { STEP, MEMORY, PACKED };  // over what a row attends to
+
+typedef struct {
+  int32_t kind, in, out, skip;            // buffers: what is read, written, and added (-1 for nothing)
+  int32_t n, k;                           // columns that are written and read, padded; of a norm, n is its true width
+  int32_t act, mode;                      // activation; over what is attended to, or 1 for the root mean square
+  int32_t heads, groups, key, value;      // heads of queries, of keys and values; their padded widths
+  int32_t rotated, causal, radius, free;  // columns that are rotated; -1 for no radius
+  float factor, eps;                      // of what is skipped, or of scores
+  const uint8_t* w;                       // [n / 32][k / 4][32][4], 128 more than the weights
+  const float *scale, *bias;              // [n]; of a norm, its factors and what is added
+  const float* waves;                     // [positions][rotated / 2 sines, rotated / 2 cosines]
+  float *keys, *values;                   // of the cache [slots][room][beams][groups * width], or of the memory
+  int64_t key_row, value_row;             // numbers between two rows of keys and of values
+} Op;
+
+typedef struct {
+  int64_t rows, beams, room, bound;   // K rows for each sentence; positions of the cache; longest that is attended to
+  float* buffer[6];                   // [rows][stride]
+  int64_t stride[6];
+  int8_t* q;                          // [rows, to a multiple of 32][k]: the rows that a product reads
+  float* row_scale;                   // [rows]
+  int32_t* row_sum;                   // [rows]
+  float* scores;                      // [threads][bound, to a multiple of 16]
+  int32_t* places;                    // [threads][bound]
+  const int32_t *slot, *position;     // of each sentence in a step, of each row otherwise
+  int16_t* ancestors;                 // [sentences][beams][room]: the row that wrote what a row descends from
+  const int32_t *first, *count;       // of the memory, by slot; of packed sentences, by row
+} Frame;
+
+// --- products ---------------------------------------------------------------------------------------------------------
+
+INLINE void quantize(const float* x, int k, int8_t* q, float* scale, int32_t* sum) {
+  V m = F(setzero)();
+  for (int i = 0; i < k; i += W) m = F(max)(m, without_sign(F(loadu)(x + i)));
+  float greatest = greatest_of(m);
+  V r = all(greatest > 0 ? 127 / greatest : 0);
+  *scale = greatest / 127;
+#ifdef __AVX512F__
+  __m512i s = _mm512_setzero_si512();
+  for (int i = 0; i < k; i += W) {
+    __m512i v = _mm512_cvtps_epi32(F(mul)(F(loadu)(x + i), r));
+    s = _mm512_add_epi32(s, v);
+    _mm_storeu_si128((__m128i*)(q + i), _mm512_cvtsepi32_epi8(v));
+  }
+  *sum = 128 * _mm512_reduce_add_epi32(s);  // weights are stored as 128 more than they are
+#else
+  for (int i = 0; i < k; i += 32) {
+    __m256i v[4];
+    for (int j = 0; j < 4; j++) v[j] = _mm256_cvtps_epi32(F(mul)(F(loadu)(x + i + 8 * j), r));
+    __m256i b = _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+    b = _mm256_permutevar8x32_epi32(b, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+    _mm256_storeu_si256((__m256i*)(q + i), b);
+  }
+  *sum = 0;
+#endif
+}
+
+// Finish W columns of a row: scales, bias, activation, skip connection.
+INLINE void finish(const Op* o, const Frame* f, int64_t r, int c, V products) {
+  V y = F(fmadd)(products, F(mul)(all(f->row_scale[r]), F(loadu)(o->scale + c)), F(loadu)(o->bias + c));
+  y = activate(y, o->act);
+  if (o->skip >= 0) y = F(fmadd)(all(o->factor), F(loadu)(f->buffer[o->skip] + r * f->stride[o->skip] + c), y);
+  F(storeu)(f->buffer[o->out] + r * f->stride[o->out] + c, y);
+}
+
+#ifdef __AVX512F__
+#define TILE 12
+// M rows times 32 columns; `far`: the weights come from memory and are read once, so they are asked for early.
+INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r, const int far) {
+  __m512i sums[TILE][2];
+  const uint8_t* w = o->w + (size_t)block * 32 * o->k;
+  const int8_t* q = f->q + (size_t)r * o->k;
+#pragma GCC unroll 12
+  for (int m = 0; m < M; m++) sums[m][0] = sums[m][1] = _mm512_setzero_si512();
+  for (int i = 0; i < o->k; i += 4, w += 128) {
+    __m512i left = _mm512_loadu_si512(w), right = _mm512_loadu_si512(w + 64);
+    if (far) {
+      _mm_prefetch((const char*)w + 2048, _MM_HINT_T0);
+      _mm_prefetch((const char*)w + 2112, _MM_HINT_T0);
+    }
+#pragma GCC unroll 12
+    for (int m = 0; m < M; m++) {
+      int32_t four;
+      memcpy(&four, q + (size_t)m * o->k + i, 4);
+      __m512i x = _mm512_set1_epi32(four);  // in assembly, since gcc 12 copies and spills around the intrinsic
+      __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[m][0]) : "v"(left), "v"(x));
+      __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[m][1]) : "v"(right), "v"(x));
+    }
+  }
+#pragma GCC unroll 12
+  for (int m = 0; m < M; m++) {
+    __m512i sum = _mm512_set1_epi32(f->row_sum[r + m]);
+    finish(o, f, r + m, block * 32, _mm512_cvtepi32_ps(_mm512_sub_epi32(sums[m][0], sum)));
+    finish(o, f, r + m, block * 32 + 16, _mm512_cvtepi32_ps(_mm512_sub_epi32(sums[m][1], sum)));
+  }
+}
+#else
+#define TILE 3
+// vpmaddubsw adds two products in 16 bits: those of |w| and x with the sign of w are at most 2 * 127 * 127 = 32,258,
+// and fit; products of the stored bytes, from 1 to 255, would saturate.
+INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r, const int far) {
+  __m256i sums[TILE][4];
+  const uint8_t* w = o->w + (size_t)block * 32 * o->k;
+  const int8_t* q = f->q + (size_t)r * o->k;
+#pragma GCC unroll 3
+  for (int m = 0; m < M; m++)
+    for (int j = 0; j < 4; j++) sums[m][j] = _mm256_setzero_si256();
+  for (int i = 0; i < o->k; i += 4, w += 128) {
+    if (far) _mm_prefetch((const char*)w + 2048, _MM_HINT_T0);
+#pragma GCC unroll 4
+    for (int j = 0; j < 4; j++) {
+      __m256i v = _mm256_xor_si256(_mm256_loadu_si256((const __m256i*)(w + 32 * j)), _mm256_set1_epi8(-128));
+      __m256i size = _mm256_abs_epi8(v);
+#pragma GCC unroll 3
+      for (int m = 0; m < M; m++) {
+        int32_t four;
+        memcpy(&four, q + (size_t)m * o->k + i, 4);
+        __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(_mm256_set1_epi32(four), v));
+        sums[m][j] = _mm256_add_epi32(sums[m][j], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+      }
+    }
+  }
+#pragma GCC unroll 3
+  for (int m = 0; m < M; m++)
+    for (int j = 0; j < 4; j++) finish(o, f, r + m, block * 32 + 8 * j, _mm256_cvtepi32_ps(sums[m][j]));
+}
+#endif
+
+#define CASE(M) case M: tile(M, o, f, block, r, 1); break;
+INLINE void block_of_columns(const Op* o, const Frame* f, int block) {
+  for (int64_t r = 0; r < f->rows; r += TILE) switch (f->rows - r) {
+      CASE(1) CASE(2)
+#if TILE == 12
+      CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11)
+#endif
+      default:
+        if (f->rows <= TILE) tile(TILE, o, f, block, r, 1);
+        else tile(TILE, o, f, block, r, 0);
+    }
+}
+
+#ifdef __AMX_INT8__
+#define MANY 16  // rows from which on tiles pay
+typedef struct { uint8_t palette, start, zeros[14]; uint16_t bytes[16]; uint8_t rows[16]; } __attribute__((packed)) Tiles;
+
+static void configure(void) {
+  Tiles t __attribute__((aligned(64)));
+  memset(&t, 0, sizeof t);
+  t.palette = 1;
+  for (int i = 0; i < 8; i++) { t.bytes[i] = 64; t.rows[i] = 16; }
+  _tile_loadconfig(&t);
+}
+
+// 32 rows times 32 columns at once: four tiles of sums, two of rows, two of weights.
+static void block_by_tiles(const Op* o, const Frame* f, int block) {
+  int32_t sums[32][32] __attribute__((aligned(64)));
+  for (int64_t r = 0; r < f->rows; r += 32) {
+    const int8_t* q = f->q + (size_t)r * o->k;
+    const uint8_t* w = o->w + (size_t)block * 32 * o->k;
+    _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3);
+    for (int i = 0; i < o->k; i += 64, w += 2048) {
+      _tile_loadd(4, q + i, o->k);
+      _tile_loadd(5, q + (size_t)16 * o->k + i, o->k);
+      _tile_loadd(6, w, 128);
+      _tile_loadd(7, w + 64, 128);
+      _tile_dpbsud(0, 4, 6); _tile_dpbsud(1, 4, 7); _tile_dpbsud(2, 5, 6); _tile_dpbsud(3, 5, 7);
+    }
+    _tile_stored(0, sums[0], 128); _tile_stored(1, &sums[0][16], 128);
+    _tile_stored(2, sums[16], 128); _tile_stored(3, &sums[16][16], 128);
+    for (int64_t m = 0; m < 32 && r + m < f->rows; m++) {
+      __m512i sum = _mm512_set1_epi32(f->row_sum[r + m]);
+      for (int c = 0; c < 32; c += 16) {
+        __m512i products = _mm512_sub_epi32(_mm512_load_si512(&sums[m][c]), sum);
+        finish(o, f, r + m, block * 32 + c, _mm512_cvtepi32_ps(products));
+      }
+    }
+  }
+}
+#endif
+
+static void linear(const Op* o, const Frame* f) {
+  ROWS quantize(f->buffer[o->in] + r * f->stride[o->in], o->k, f->q + r * o->k, f->row_scale + r, f->row_sum + r);
+#ifdef __AMX_INT8__
+  if (f->rows >= MANY) {
+    configure();
+#pragma omp for schedule(static)
+    for (int block = 0; block < o->n / 32; block++) block_by_tiles(o, f, block);
+    _tile_release();
+    return;
+  }
+#endif
+#pragma omp for schedule(static)
+  for (int block = 0; block < o->n / 32; block++) block_of_columns(o, f, block);
+}
+
+// --- norms and gates --------------------------------------------------------------------------------------------------
+
+// mode 0: (x - mean) / sqrt(variance + eps) w + b; mode 1: x / sqrt(mean of squares + eps) w + b
+static void norm(const Op* o, const Frame* f) {
+  int n = o->n, whole = n / W * W;
+  ROWS {
+    const float* x = f->buffer[o->in] + r * f->stride[o->in];
+    float *y = f->buffer[o->out] + r * f->stride[o->out], mean = 0;
+    V s = F(setzero)();
+    if (o->mode == 0) {
+      for (int i = 0; i < whole; i += W) s = F(add)(s, F(loadu)(x + i));
+      mean = sum_of(s);
+      for (int i = whole; i < n; i++) mean += x[i];
+      mean /= n;
+    }
+    s = F(setzero)();
+    for (int i = 0; i < whole; i += W) {
+      V d = F(sub)(F(loadu)(x + i), all(mean));
+      s = F(fmadd)(d, d, s);
+    }
+    float square = sum_of(s);
+    for (int i = whole; i < n; i++) square += (x[i] - mean) * (x[i] - mean);
+    V rate = all(1 / sqrtf(square / n + o->eps));
+    for (int i = 0; i < o->k; i += W) {  // factors and biases of padding are 0
+      V d = F(mul)(F(sub)(F(loadu)(x + i), all(mean)), rate);
+      F(storeu)(y + i, F(fmadd)(d, F(loadu)(o->scale + i), F(loadu)(o->bias + i)));
+    }
+  }
+}
+
+// y = act(first half of x) * second half
+static void gate(const Op* o, const Frame* f) {
+  ROWS {
+    const float* x = f->buffer[o->in] + r * f->stride[o->in];
+    float* y = f->buffer[o->out] + r * f->stride[o->out];
+    for (int i = 0; i < o->n; i += W)
+      F(storeu)(y + i, F(mul)(activate(F(loadu)(x + i), o->act), F(loadu)(x + o->n + i)));
+  }
+}
+
+// --- attention --------------------------------------------------------------------------------------------------------
+
+// Columns 2c and 2c+1 of each head's queries and keys, as a plane, turn by an angle that grows with the position.
+static void rotate(const Op* o, const Frame* f) {
+  int half = o->rotated / 2;
+  ROWS {
+    const float* sine = o->waves + (size_t)f->position[o->mode == PACKED ? r : r / f->beams] * o->rotated;
+    for (int h = 0; h < o->heads + o->groups; h++) {
+      float* x = f->buffer[o->in] + r * f->stride[o->in] + h * o->key;
+      for (int c = 0; c < half; c++) {
+        float a = x[2 * c], b = x[2 * c + 1], s = sine[c], t = sine[half + c];
+        x[2 * c] = a * t - b * s;
+        x[2 * c + 1] = a * s + b * t;
+      }
+    }
+  }
+}
+
+// One head of one row over `count` rows of keys and values, those in `places`, or from `first` on where it is null.
+INLINE void attend_head(const Op* o, const float* q, const float* keys, const float* values, const int32_t* places,
+                        int64_t first, int count, float* p, float* y) {
+#define AT(t) (places ? (int64_t)places[t] : first + (t))
+  V high = all(-INFINITY);
+  for (int t = 0; t < count; t++) {
+    const float* k = keys + AT(t) * o->key_row;
+    V s = F(mul)(F(loadu)(q), F(loadu)(k));
+    for (int i = W; i < o->key; i += W) s = F(fmadd)(F(loadu)(q + i), F(loadu)(k + i), s);
+    p[t] = sum_of(s) * o->factor;
+  }
+  int padded = (count + W - 1) / W * W;
+  for (int t = count; t < padded; t++) p[t] = -INFINITY;
+  for (int t = 0; t < padded; t += W) high = F(max)(high, F(loadu)(p + t));
+  V greatest = all(greatest_of(high)), total = F(setzero)();
+  for (int t = 0; t < padded; t += W) {
+    V e = exponential(F(sub)(F(loadu)(p + t), greatest));
+    F(storeu)(p + t, e);
+  }
+  for (int t = count; t < padded; t++) p[t] = 0;
+  for (int t = 0; t < padded; t += W) total = F(add)(total, F(loadu)(p + t));
+  V share = all(1 / sum_of(total));
+  int c = 0;
+  for (; c + 4 * W <= o->value; c += 4 * W) {  // four at once: their sums do not wait for each other
+    V a = F(setzero)(), b = a, d = a, e = a;
+    for (int t = 0; t < count; t++) {
+      const float* v = values + AT(t) * o->value_row + c;
+      V w = all(p[t]);
+      a = F(fmadd)(w, F(loadu)(v), a);
+      b = F(fmadd)(w, F(loadu)(v + W), b);
+      d = F(fmadd)(w, F(loadu)(v + 2 * W), d);
+      e = F(fmadd)(w, F(loadu)(v + 3 * W), e);
+    }
+    F(storeu)(y + c, F(mul)(a, share));
+    F(storeu)(y + c + W, F(mul)(b, share));
+    F(storeu)(y + c + 2 * W, F(mul)(d, share));
+    F(storeu)(y + c + 3 * W, F(mul)(e, share));
+  }
+  for (; c < o->value; c += W) {
+    V a = F(setzero)();
+    for (int t = 0; t < count; t++) a = F(fmadd)(all(p[t]), F(loadu)(values + AT(t) * o->value_row + c), a);
+    F(storeu)(y + c, F(mul)(a, share));
+  }
+}
+
+INLINE void put_in_cache(const Op* o, const Frame* f, int64_t r, int64_t entry) {
+  const float* k = f->buffer[o->in] + r * f->stride[o->in] + o->heads * o->key;
+  memcpy(o->keys + entry * o->key_row, k, (size_t)o->groups * o->key * 4);
+  memcpy(o->values + entry * o->value_row, k + o->groups * o->key, (size_t)o->groups * o->value * 4);
+}
+
+// Keys and values of prompts, which all rows of their sentences descend from.
+static void store(const Op* o, const Frame* f) {
+  ROWS put_in_cache(o, f, r, (f->slot[r] * f->room + f->position[r]) * f->beams);
+}
+
+static void attend(const Op* o, const Frame* f) {
+  int64_t K = f->beams, known = -1, from = 0, count = 0, first = 0;
+  int32_t* places = f->places + omp_get_thread_num() * f->bound;
+  float* p = f->scores + omp_get_thread_num() * ((f->bound + 15) / 16 * 16);
+  int shared = o->heads / o->groups;
+  if (o->mode == STEP)
+    ROWS {
+      int64_t t = f->position[r / K];
+      put_in_cache(o, f, r, (f->slot[r / K] * f->room + t) * K + r % K);
+      f->ancestors[r * f->room + t] = r % K;
+    }
+#pragma omp for schedule(static)
+  for (int64_t item = 0; item < f->rows * o->heads; item++) {  // heads one by one: there may be but one row
+    int64_t r = item / o->heads;
+    int h = item % o->heads, g = h / shared;
+    float* row = f->buffer[o->in] + r * f->stride[o->in];
+    const float *q = row + h * o->key, *keys = o->keys, *values = o->values;
+    const int32_t* at = 0;
+    if (o->mode == STEP) {
+      if (r != known) {
+        int64_t t = f->position[r / K], base = f->slot[r / K] * f->room;
+        from = o->radius >= 0 && t > o->radius ? t - o->radius : 0;
+        count = t + 1 - from;
+        for (int64_t i = 0; i < count; i++)
+          places[i] = (int32_t)((base + from + i) * K + f->ancestors[r * f->room + from + i]);
+        known = r;
+      }
+      at = places;
+    } else if (o->mode == MEMORY) {
+      first = f->first[f->slot[r / K]];
+      count = f->count[f->slot[r / K]];
+    } else {
+      keys = f->buffer[o->in] + o->heads * o->key;
+      values = keys + o->groups * o->key;
+      first = f->first[r];
+      int64_t last = o->causal ? r : first + f->count[r] - 1;
+      if (o->radius >= 0) {
+        if (first < r - o->radius) first = r - o->radius;
+        if (last > r + o->radius) last = r + o->radius;
+      }
+      count = last + 1 - first;
+    }
+    attend_head(o, q, keys + g * o->key, values + g * o->value, at, first, (int)count, p,
+                f->buffer[o->out] + r * f->stride[o->out] + h * o->value);
+  }
+}
+
+// --- calls ------------------------------------------------------------------------------------------------------------
+
+void heedful_run(const Op* ops, int64_t count, const Frame* f, int32_t threads) {
+  (void)threads;
+#pragma omp parallel num_threads(threads)
+  for (int64_t i = 0; i < count; i++) {
+    const Op* o = ops + i;
+    switch (o->kind) {
+      case LINEAR: linear(o, f); break;
+      case NORM: norm(o, f); break;
+      case ATTEND: attend(o, f); break;
+      case ROTATE: rotate(o, f); break;
+      case GATE: gate(o, f); break;
+      case STORE: store(o, f); break;
+    }
+  }
+}
+
+// The greatest of each row, and log sum exp(x - greatest).
+void heedful_normalise(const float* x, int64_t rows, int64_t n, int64_t stride, float* greatest, float* log_sum,
+                       int32_t threads) {
+  (void)threads;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t r = 0; r < rows; r++) {
+    const float* row = x + r * stride;
+    int64_t whole = n / W * W;
+    V high = all(-INFINITY), sum = F(setzero)();
+    for (int64_t i = 0; i < whole; i += W) high = F(max)(high, F(loadu)(row + i));
+    float top = greatest_of(high), rest = 0;
+    for (int64_t i = whole; i < n; i++) top = row[i] > top ? row[i] : top;
+    for (int64_t i = 0; i < whole; i += W) sum = F(add)(sum, exponential(F(sub)(F(loadu)(row + i), all(top))));
+    for (int64_t i = whole; i < n; i++) rest += expf(row[i] - top);
+    greatest[r] = top;
+    log_sum[r] = logf(sum_of(sum) + rest);
+  }
+}
+
+// The best `count` of each row, at most n, and their columns: best first, of equal ones the first.
+void heedful_best(const float* x, int64_t rows, int64_t n, int64_t stride, int64_t count, float* best, int64_t* ids,
+                  int32_t threads) {
+  (void)threads;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t r = 0; r < rows; r++) {
+    const float* row = x + r * stride;
+    float* b = best + r * count;
+    int64_t *d = ids + r * count, found = 0;
+    for (int64_t i = 0; i < n; i += W) {
+      if (found == count && i + W <= n && !any_greater(F(loadu)(row + i), all(b[count - 1]))) continue;
+      for (int64_t j = i; j < i + W && j < n; j++) {
+        if (found == count && !(row[j] > b[count - 1])) continue;
+        int64_t at = found < count ? found++ : count - 1;
+        for (; at > 0 && row[j] > b[at - 1]; at--) { b[at] = b[at - 1]; d[at] = d[at - 1]; }
+        b[at] = row[j];
+        d[at] = j;
+      }
+    }
+  }
+}
+
+// Ask the kernel for tiles, once per process and before they are used; 0 if they may be.
+int32_t heedful_allow_tiles(void) {
+#ifdef __AMX_INT8__
+  return syscall(SYS_arch_prctl, 0x1023 /* ARCH_REQ_XCOMP_PERM */, 18 /* XTILEDATA */) ? -1 : 0;
+#else
+  return 0;
+#endif
+}

@@ -1,0 +1,303 @@
+"""The blocks of Transformers as lists of operations that the kernels run in one call.
+
+Buffers of rows:
+
+    X      the vectors between sublayers, in place     WIDE   queries, keys and values; the inner layer of a network
+    H      what a norm before a sublayer returns       READ   what attention read
+    GATED  the inner layer of a gated network          OUT    logits
+"""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
+from heedful.native.int8 import Int8Linear, Packed8, Quantized, padded
+from heedful.native.library import ACTIVATIONS, ATTEND, GATE, MEMORY, NORM, PACKED, ROTATE, STEP, STORE, Op
+from heedful.nn.attention.backends import automatic, explicit
+from heedful.nn.attention.heads import Heads
+from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.attention.relative_positions import PositionScheme, Rotary
+from heedful.nn.attention.restricted import Restricted
+from heedful.nn.layers.feedforward import FeedForward, SwiGLU
+from heedful.nn.layers.linear import LayerNorm, RMSNorm
+from heedful.nn.layers.residual import Residual
+
+X, H, WIDE, READ, GATED, OUT = range(6)
+_VECTOR: Final = 16  # widths of heads are multiples of it
+
+
+class NotNative(Exception):
+    """What kernels cannot run; the message is a clause."""
+
+
+class Shape:
+    """Heads, with the widths that kernels use."""
+
+    def __init__(self, heads: Heads) -> None:
+        self.of = heads
+        self.key, self.value = (-(-width // _VECTOR) * _VECTOR for width in (heads.key_width, heads.value_width))
+        self.keys, self.values = heads.groups * self.key, heads.groups * self.value  # numbers of one row of a memory
+
+    def widen(self, quantized: Quantized, bias: Tensor | None, queries: bool, memory: bool) -> tuple[Any, Any]:
+        """Give each head's rows of a projection their padded width: zeros."""
+        parts = [(self.of.heads, self.of.key_width, self.key)] if queries else []
+        if memory:
+            parts += [(self.of.groups, self.of.key_width, self.key), (self.of.groups, self.of.value_width, self.value)]
+        sizes = [count * width for count, width, _ in parts]
+
+        def each(x: Tensor) -> Tensor:
+            wide = [
+                F.pad(part.unflatten(0, (count, width)).movedim(1, -1), (0, more - width)).movedim(-1, 1).flatten(0, 1)
+                for part, (count, width, more) in zip(x.split(sizes), parts, strict=True)
+            ]
+            return torch.cat(wide)
+
+        q_NK, scale_N = quantized
+        return Quantized(each(q_NK), each(scale_N)), None if bias is None else each(bias)
+
+    def widen_read(self, quantized: Quantized) -> Quantized:
+        """Give each head's columns of an output map their padded width."""
+        q_NHU = quantized.q_NK.unflatten(1, (self.of.heads, self.of.value_width))
+        return Quantized(F.pad(q_NHU, (0, self.value - self.of.value_width)).flatten(1), quantized.scale_N)
+
+
+class Plan:
+    """Operations in order, and the tensors whose addresses they hold."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width  # of the vectors between sublayers, unpadded
+        self.ops: list[Op] = []
+        self.strides = [padded(width), padded(width), 0, 0, 0, 0]
+        self.product = padded(width)  # the widest input of a product
+        self.rotary: Rotary | None = None  # positions in queries and keys, of all layers the same
+        self._frozen: Any = None
+        self._kept: list[Tensor | Packed8] = []
+
+    def array(self) -> Any:
+        """Return a copy of the operations as C reads them, for one call: threads may share a plan."""
+        if self._frozen is None:
+            self._frozen = (Op * len(self.ops))(*self.ops)
+        return (Op * len(self.ops)).from_buffer_copy(self._frozen)
+
+    def give_waves(self, ops: Any, bound: int) -> Tensor | None:
+        """Put sines and cosines of all positions below a bound into operations; they must live until these ran."""
+        if self.rotary is None:
+            return None
+        table: Tensor = self.rotary.waves(torch.arange(bound), bound).float().contiguous()
+        for op in ops:
+            if op.kind == ROTATE:
+                op.waves = table.data_ptr()
+        return table
+
+    def linear(
+        self, source: int, target: int, packed: Packed8, act: str = "none", skip: int = -1, factor: float = 1.0
+    ) -> None:
+        """Add a product."""
+        self._kept.append(packed)
+        n, k = packed.sizes
+        self.strides[target] = max(self.strides[target], n)
+        self.strides[source] = max(self.strides[source], k)
+        self.product = max(self.product, k)
+        self.ops.append(packed.op(source, target, ACTIVATIONS[act], skip, factor))
+
+    def norm(self, source: int, target: int, norm: nn.Module) -> None:
+        """Add a norm over the width of the model; nothing where there is none and nothing moves."""
+        if isinstance(norm, nn.Identity):
+            return
+        if not isinstance(norm, LayerNorm | RMSNorm):
+            raise NotNative(f"{type(norm).__name__} is not among their norms")
+        stride = padded(self.width)
+        weight = torch.ones(self.width) if norm.weight is None else norm.weight.detach().float()
+        bias = getattr(norm, "bias", None)
+        added = torch.zeros(self.width) if bias is None else bias.detach().float()
+        gain, added = (F.pad(x, (0, stride - self.width)).contiguous() for x in (weight, added))
+        self._kept += [gain, added]
+        eps = norm.eps if norm.eps is not None else torch.finfo(torch.float32).eps
+        self.ops.append(
+            Op(
+                kind=NORM, in_=source, out=target, n=self.width, k=stride, mode=isinstance(norm, RMSNorm), eps=eps,
+                scale=gain.data_ptr(), bias=added.data_ptr(),
+            )  # fmt: skip
+        )
+
+    def residual(self, residual: Residual, sublayer: Callable[[int, "Ending"], None]) -> None:
+        """Add a sublayer inside its residual: `sublayer(source, ending)` ends with a product that `ending` adds."""
+        source = X
+        if not isinstance(residual.before, nn.Identity):
+            self.norm(X, H, residual.before)
+            source = H
+        sublayer(source, Ending(self, residual))
+        self.norm(X, X, residual.after)
+
+    def attention(self, shape: Shape, mode: int, **own: Any) -> Op:
+        """Add attention from WIDE to READ, and return it."""
+        of = shape.of
+        width = padded(of.heads * shape.value)
+        if self.strides[READ] not in (0, width):  # its last columns must stay 0
+            raise NotNative("its kinds of attention have different widths")
+        self.strides[READ] = width
+        op = Op(
+            kind=ATTEND, in_=WIDE, out=READ, mode=mode, heads=of.heads, groups=of.groups, key=shape.key,
+            value=shape.value, factor=1 / math.sqrt(of.key_width), radius=-1, **own,
+        )  # fmt: skip
+        self.ops.append(op)
+        return op
+
+    def self_attention(self, attention: SelfAttention, source: int, mode: int, stores: bool = False) -> list[Op]:
+        """Add the projection of a self-attention, its positions and itself; return what needs a cache."""
+        check_attention(attention)
+        shape, project = Shape(attention.shape), attention.project
+        quantized, bias = shape.widen(_quantized(project), project.bias, queries=True, memory=True)
+        self.linear(source, WIDE, Packed8.of(quantized, bias))
+        if isinstance(attention.positions, Rotary):
+            self.rotary = attention.positions
+            turned = {"rotated": attention.shape.key_width, "heads": attention.heads, "groups": attention.shape.groups, "key": shape.key}
+            self.ops.append(Op(kind=ROTATE, in_=WIDE, mode=mode, **turned))
+        caches = []
+        if stores:
+            rows = {"heads": attention.heads, "groups": attention.shape.groups, "key": shape.key, "value": shape.value}
+            self.ops.append(Op(kind=STORE, in_=WIDE, **rows))
+            caches.append(self.ops[-1])
+        op = self.attention(shape, mode, causal=attention.causal)
+        op.radius = -1 if attention.radius is None else attention.radius
+        if mode == PACKED:
+            op.key_row = op.value_row = self.strides[WIDE]  # set again when the widest row is known
+        else:
+            caches.append(op)
+        for cached in caches:
+            cached.key_row, cached.value_row = shape.keys, shape.values
+        return caches
+
+    def network(self, network: nn.Module, source: int, ending: "Ending") -> None:
+        """Add a position-wise network."""
+        if type(network) is FeedForward:
+            self.linear(source, WIDE, _int8(network.into).packed, network.name)
+            ending.add(WIDE, _int8(network.out))
+        elif type(network) is SwiGLU:
+            into, inner = _int8(network.into), network.into.out_features // 2
+            halves = [F.pad(half, (0, 0, 0, padded(inner) - inner)) for half in into.quantized.q_NK.chunk(2)]
+            scales = [F.pad(half, (0, padded(inner) - inner)) for half in into.quantized.scale_N.chunk(2)]
+            self.linear(source, WIDE, Packed8.of(Quantized(torch.cat(halves), torch.cat(scales)), None))
+            self.strides[GATED] = max(self.strides[GATED], padded(inner))
+            self.ops.append(Op(kind=GATE, in_=WIDE, out=GATED, n=padded(inner), act=ACTIVATIONS["silu"]))
+            ending.add(GATED, _int8(network.out))
+        else:
+            raise NotNative(f"{type(network).__name__} is not among their networks")
+
+    def finish(self) -> "Plan":
+        """Tell packed attention how far rows of queries, keys and values are apart."""
+        for op in self.ops:
+            if op.kind == ATTEND and op.mode == PACKED:
+                op.key_row = op.value_row = self.strides[WIDE]
+        return self
+
+
+class Ending:
+    """The last product of a sublayer, which adds what the residual skips."""
+
+    def __init__(self, plan: Plan, residual: Residual) -> None:
+        self._plan, self._residual = plan, residual
+
+    def add(self, source: int, linear: Int8Linear, quantized: Quantized | None = None) -> None:
+        """X = s X + a (source W^T + b)"""
+        weight = self._residual.weight
+        factor = 1.0 if weight is None else float(weight)
+        packed = linear.packed
+        if quantized is not None or weight is not None:
+            packed = Packed8.of(quantized or linear.quantized, linear.bias, factor)
+        self._plan.linear(source, X, packed, skip=X, factor=float(self._residual.skip))
+
+
+def encoder_block(block: EncoderBlock, width: int) -> Plan:
+    """Return the plan of a block over packed sentences, or raise `NotNative`."""
+    plan = Plan(width)
+    attention = block.attention
+    if not isinstance(attention, SelfAttention):
+        raise NotNative(f"{type(attention).__name__} is not among their kinds of attention")
+
+    def attend(source: int, ending: Ending) -> None:
+        plan.self_attention(attention, source, PACKED)
+        _read(ending, attention)
+
+    plan.residual(block.around_attention, attend)
+    plan.residual(block.around_network, lambda source, ending: plan.network(block.network, source, ending))
+    return plan.finish()
+
+
+class DecoderPlan(Plan):
+    """All blocks of a decoder, the final norm and the output layer; for steps, or for prompts."""
+
+    def __init__(self, blocks: Sequence[DecoderBlock], final: nn.Module, output: Packed8 | None, width: int) -> None:
+        super().__init__(width)
+        self.caches: list[list[Op]] = []  # by block: what reads or writes its cache
+        self.crosses: list[Op] = []
+        mode = STEP if output is not None else PACKED
+        for block in blocks:
+            self._block(block, mode)
+        self.norm(X, X, final)
+        if output is not None:
+            self.linear(X, OUT, output)
+        self.finish()
+
+    def _block(self, block: DecoderBlock, mode: int) -> None:
+        def attend(source: int, ending: Ending) -> None:
+            self.caches.append(self.self_attention(block.attention, source, mode, stores=mode == PACKED))
+            _read(ending, block.attention)
+
+        def over_memory(source: int, ending: Ending) -> None:
+            cross = block.cross
+            assert cross is not None
+            check_attention(cross)
+            shape = Shape(cross.shape)
+            project = cross.project_query
+            quantized, bias = shape.widen(_quantized(project), project.bias, queries=True, memory=False)
+            self.linear(source, WIDE, Packed8.of(quantized, bias))
+            op = self.attention(shape, MEMORY)
+            self.crosses.append(op)
+            _read(ending, cross)
+
+        self.residual(block.around_attention, attend)
+        if block.around_cross is not None:
+            self.residual(block.around_cross, over_memory)
+        self.residual(block.around_network, lambda source, ending: self.network(block.network, source, ending))
+
+
+def memory_map(cross: CrossAttention) -> tuple[Shape, Packed8]:
+    """Return the heads of attention over a memory, and the map from a memory to their keys and values."""
+    shape, project = Shape(cross.shape), cross.project_memory
+    quantized, bias = shape.widen(_quantized(project), project.bias, queries=False, memory=True)
+    return shape, Packed8.of(quantized, bias)
+
+
+def check_attention(attention: nn.Module) -> None:
+    """Refuse what is not the scaled dot product and a softmax, with positions in queries and keys."""
+    if type(attention) not in (SelfAttention, CrossAttention):
+        raise NotNative(f"{type(attention).__name__} is not among their kinds of attention")
+    assert isinstance(attention, SelfAttention | CrossAttention)
+    backend = attention._backend
+    restricted = isinstance(backend, Restricted) and not backend.as_written
+    if not (backend is automatic or backend is explicit or restricted):
+        raise NotNative("this attention has a backend of its own")
+    if isinstance(attention, SelfAttention) and type(attention.positions) not in (PositionScheme, Rotary):
+        raise NotNative("its attention adds to scores by position")
+
+
+def _read(ending: Ending, attention: SelfAttention | CrossAttention) -> None:
+    output, shape = _int8(attention.output), Shape(attention.shape)
+    wide = None if shape.value == attention.shape.value_width else shape.widen_read(output.quantized)
+    ending.add(READ, output, wide)
+
+
+def _int8(linear: nn.Module) -> Int8Linear:
+    if not isinstance(linear, Int8Linear):
+        raise NotNative("not all of its linear maps are in int8")
+    return linear
+
+
+def _quantized(linear: nn.Module) -> Quantized:
+    return _int8(linear).quantized
