@@ -118,7 +118,7 @@ def test_sums_over_paths_read_only_what_was_written() -> None:
 def test_steps_of_decoding_read_only_what_was_written() -> None:
     generator, found = torch.Generator().manual_seed(7), []
     logits, allowed, ends = torch.randn(3, 150, generator=generator), torch.arange(150) % 3 > 0, torch.arange(3) > 0
-    q, k, v, *memory = torch.randn(5, 6, 2, 12, generator=generator).unbind()
+    q, k, v, memory_k, memory_v = torch.randn(5, 6, 2, 12, generator=generator).unbind()
     ancestors, positions = torch.zeros(2, 3, 4, dtype=torch.int32), torch.tensor([0, 3], dtype=torch.int32)
     written = torch.randn(2, 2, 4, 3, 2, 12, generator=generator)
     written[:, 0], written[:, 1, 3:] = math.nan, math.nan  # what a slot has not decoded yet
@@ -129,7 +129,7 @@ def test_steps_of_decoding_read_only_what_was_written() -> None:
                 [
                     *best_tokens_kernel(logits, 7, allowed, ends, 2, None, block=64),
                     attend_past_kernel(q, k, v, written.clone(), ancestors, positions),
-                    attend_memory_kernel(q, *memory, starts, lengths),
+                    attend_memory_kernel(q, memory_k, memory_v, starts, lengths),
                 ]
             )
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
