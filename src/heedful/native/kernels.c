@@ -35,6 +35,7 @@ INLINE float greatest_of(V x) { return _mm512_reduce_max_ps(x); }
 INLINE V rounded(V x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 INLINE V power_of_two(V n) { return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n); }
 INLINE int any_greater(V x, V y) { return _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ) != 0; }
+#define WHOLE(x, less) _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(x), _mm512_set1_epi32(less)))
 #else
 #define W 8
 typedef __m256 V;
@@ -54,6 +55,8 @@ INLINE V power_of_two(V n) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
 }
 INLINE int any_greater(V x, V y) { return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_GT_OQ)) != 0; }
+#define WHOLE(x, less) \
+  _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_loadu_si256((const __m256i*)(x)), _mm256_set1_epi32(less)))
 #endif
 
 INLINE V all(float x) { return F(set1)(x); }
@@ -164,12 +167,21 @@ INLINE void quantize(const float* x, int k, int8_t* q, float* scale, int32_t* su
 #endif
 }
 
-// Finish W columns of a row: scales, bias, activation, skip connection.
-INLINE void finish(const Op* o, const Frame* f, int64_t r, int c, V products) {
-  V y = F(fmadd)(products, F(mul)(all(f->row_scale[r]), F(loadu)(o->scale + c)), F(loadu)(o->bias + c));
-  y = activate(y, o->act);
-  if (o->skip >= 0) y = F(fmadd)(all(o->factor), F(loadu)(f->buffer[o->skip] + r * f->stride[o->skip] + c), y);
-  F(storeu)(f->buffer[o->out] + r * f->stride[o->out] + c, y);
+// Finish 32 columns of `count` rows, from the sums of products: scales, bias, activation, skip connection.
+static __attribute__((noinline)) void finish(const Op* o, const Frame* f, int64_t first, int64_t count, int c,
+                                             const int32_t (*sums)[32]) {
+  for (int64_t m = 0; m < count; m++) {
+    int64_t r = first + m;
+    float* y = f->buffer[o->out] + r * f->stride[o->out] + c;
+    const float* skip = o->skip >= 0 ? f->buffer[o->skip] + r * f->stride[o->skip] + c : 0;
+    for (int i = 0; i < 32; i += W) {
+      V products = WHOLE(sums[m] + i, f->row_sum[r]);
+      V x = F(fmadd)(products, F(mul)(all(f->row_scale[r]), F(loadu)(o->scale + c + i)), F(loadu)(o->bias + c + i));
+      x = activate(x, o->act);
+      if (skip) x = F(fmadd)(all(o->factor), F(loadu)(skip + i), x);
+      F(storeu)(y + i, x);
+    }
+  }
 }
 
 #ifdef __AVX512F__
@@ -196,12 +208,13 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
       __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[m][1]) : "v"(right), "v"(x));
     }
   }
+  int32_t found[TILE][32] __attribute__((aligned(64)));
 #pragma GCC unroll 12
   for (int m = 0; m < M; m++) {
-    __m512i sum = _mm512_set1_epi32(f->row_sum[r + m]);
-    finish(o, f, r + m, block * 32, _mm512_cvtepi32_ps(_mm512_sub_epi32(sums[m][0], sum)));
-    finish(o, f, r + m, block * 32 + 16, _mm512_cvtepi32_ps(_mm512_sub_epi32(sums[m][1], sum)));
+    _mm512_store_si512(found[m], sums[m][0]);
+    _mm512_store_si512(found[m] + 16, sums[m][1]);
   }
+  finish(o, f, r, M, block * 32, (const int32_t(*)[32])found);
 }
 #else
 #define TILE 3
@@ -229,9 +242,11 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
       }
     }
   }
+  int32_t found[TILE][32] __attribute__((aligned(64)));
 #pragma GCC unroll 3
   for (int m = 0; m < M; m++)
-    for (int j = 0; j < 4; j++) finish(o, f, r + m, block * 32 + 8 * j, _mm256_cvtepi32_ps(sums[m][j]));
+    for (int j = 0; j < 4; j++) _mm256_store_si256((__m256i*)(found[m] + 8 * j), sums[m][j]);
+  finish(o, f, r, M, block * 32, (const int32_t(*)[32])found);
 }
 #endif
 
@@ -276,13 +291,8 @@ static void block_by_tiles(const Op* o, const Frame* f, int block) {
     }
     _tile_stored(0, sums[0], 128); _tile_stored(1, &sums[0][16], 128);
     _tile_stored(2, sums[16], 128); _tile_stored(3, &sums[16][16], 128);
-    for (int64_t m = 0; m < 32 && r + m < f->rows; m++) {
-      __m512i sum = _mm512_set1_epi32(f->row_sum[r + m]);
-      for (int c = 0; c < 32; c += 16) {
-        __m512i products = _mm512_sub_epi32(_mm512_load_si512(&sums[m][c]), sum);
-        finish(o, f, r + m, block * 32 + c, _mm512_cvtepi32_ps(products));
-      }
-    }
+    int64_t count = f->rows - r < 32 ? f->rows - r : 32;
+    finish(o, f, r, count, block * 32, (const int32_t(*)[32])sums);
   }
 }
 #endif
