@@ -9,7 +9,7 @@ inputs at a time, 128 added, and filled up with zeros to multiples of 64.
 
 import ctypes
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -129,6 +129,13 @@ class Int8Linear(nn.Module):
 
     def forward(self, x: Float[Tensor, "*any K"]) -> Float[Tensor, "*any N"]:
         """Apply the map."""
+        if torch.is_grad_enabled() and x.requires_grad:
+            through: Tensor = _StraightThrough.apply(x, self)
+            return through
+        return self.apply_to(x)
+
+    def apply_to(self, x: Float[Tensor, "*any K"]) -> Float[Tensor, "*any N"]:
+        """Apply the map, without a gradient."""
         x_MK = x.detach().reshape(-1, self.in_features).float()
         kernels = library()
         y_MN = self._by_equation(x_MK) if kernels is None else self._by_kernels(kernels, x_MK)
@@ -151,6 +158,21 @@ class Int8Linear(nn.Module):
         products_MN = (q_MK.double() @ q_NK.T.double()).float()
         y_MN = products_MN * (greatest_M1 / 127 * scale_N)
         return y_MN if self.bias is None else y_MN + self.bias
+
+
+class _StraightThrough(torch.autograd.Function):
+    """dL/dx = dL/dy W: the gradient of the map as if nothing were rounded      Bengio et al. 2013"""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, linear: Int8Linear) -> Tensor:
+        """Apply the map."""
+        ctx.linear = linear
+        return linear.apply_to(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None]:
+        """Return the gradient of the input."""
+        return gradients[0] @ ctx.linear.weight.to(gradients[0].dtype), None
 
 
 class Int8Output(Output):
@@ -178,7 +200,7 @@ def _matrices(module: nn.Module) -> Iterator[nn.Parameter]:
     if isinstance(module, MixedEmbedding):
         yield from module.others
     if isinstance(module, nn.RNNBase):
-        yield from (weight for weight in module.parameters(recurse=False) if weight.dim() == 2)
+        yield from (weight for weight in module.parameters(recurse=False) if weight.dim() == 2)  # not biases
 
 
 def to_int8(network: nn.Module) -> None:
