@@ -111,7 +111,7 @@ REFUSED = [
             lambda value=value: read(
                 stored(lambda tensors: tensors.update({"weight.scale": torch.tensor([1.0, value])}))
             ),
-            "model.safetensors: `weight.scale` has negative or infinite scales or values that are not numbers...",
+            "model.safetensors: `weight.scale` has negative...",
         )
         for value in (float("nan"), float("-inf"), -1.0)
     ),

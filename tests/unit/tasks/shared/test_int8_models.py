@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.shared.refusals import refuses
+from tests.shared.refusals import like, refuses
 
 import heedful
 from heedful.base.notes import listening
@@ -94,14 +94,9 @@ def test_what_is_in_int8_stays_so_and_on_the_cpu(monkeypatch: pytest.MonkeyPatch
     ):
         model.to("cpu", "float32")
     monkeypatch.setattr(loaded_model, "choose_device", torch.device)
-    with refuses("The model's weights are in int8 by now, which cannot become ... on cuda: load it again..."):
+    with refuses("The model's weights are in int8...on cuda..."):
         model.to("cuda")
     assert model.translate("der Mann") == model.translate("der Mann")
-
-
-def test_a_precision_is_one_of_four() -> None:
-    with refuses("`int4` is not a precision: use `auto`, `float32`, `bfloat16` or `int8`."):
-        heedful.load(MODEL, precision="int4")
 
 
 # --- what is said of kernels ------------------------------------------------------------------------------------------
@@ -127,7 +122,7 @@ def test_why_there_are_no_kernels_is_said_once(monkeypatch: pytest.MonkeyPatch) 
     try:
         models: list[Any] = []
         said = details(lambda: models.append(heedful.load(MODEL, device="cpu", precision="int8")))
-        assert said == ["int8: PyTorch computes everything, as `$HEEDFUL_NATIVE` is `off`"]
+        assert said == [like("int8: PyTorch computes everything, as ...")]
         assert details(lambda: models[0].translate("der Mann")) == []
         found = models[0].translate_detailed("der Mann")[0].score
     finally:
