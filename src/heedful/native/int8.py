@@ -130,7 +130,7 @@ class Int8Linear(nn.Module):
     def forward(self, x: Float[Tensor, "*any K"]) -> Float[Tensor, "*any N"]:
         """Apply the map."""
         if torch.is_grad_enabled() and x.requires_grad:
-            through: Tensor = _StraightThrough.apply(x, self)
+            through: Tensor = _StraightThrough.apply(x, self)  # type: ignore[no-untyped-call]
             return through
         return self.apply_to(x)
 
@@ -194,7 +194,7 @@ def int8_weights(network: nn.Module) -> dict[str, nn.Parameter]:
     return {name: weight for name, weight in network.named_parameters() if id(weight) in chosen}
 
 
-def _matrices(module: nn.Module) -> Iterator[nn.Parameter]:
+def _matrices(module: nn.Module) -> Iterator[Tensor]:
     if type(module) is Linear or isinstance(module, Output | Embedding):
         yield module.weight
     if isinstance(module, MixedEmbedding):
