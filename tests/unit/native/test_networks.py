@@ -146,4 +146,3 @@ def test_a_sentence_alone_has_the_bits_that_it_has_in_a_batch_with_any_number_of
             assert [*found(many[:1]), *found(many[1:3]), *found(many[3:20]), *found(many[20:])] == together
     finally:
         torch.set_num_threads(before)
-
