@@ -22,6 +22,7 @@
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+#define APART 64  // between rows of q: rows whose distance is a power of two are in each other's way in a cache
 #define ROWS _Pragma("omp for schedule(static)") for (int64_t r = 0; r < f->rows; r++)
 
 // --- vectors of floats ------------------------------------------------------------------------------------------------
@@ -76,7 +77,7 @@ INLINE V exponential(V x) {
 
 INLINE V sigmoid(V x) { return F(div)(all(1.0f), F(add)(all(1.0f), exponential(F(sub)(F(setzero)(), x)))); }
 
-// x P(X <= x), X normal: Abramowitz and Stegun 7.1.26, absolute error 1.5e-7.
+// x P(X <= x) = max(x, 0) - |x| P(X > |x|), X normal: Abramowitz and Stegun 7.1.26, absolute error 1.5e-7 |x|.
 INLINE V gelu(V x) {
   V z = without_sign(F(mul)(x, all(0.70710678f))), t = F(div)(all(1.0f), F(fmadd)(z, all(0.3275911f), all(1.0f)));
   V p = all(1.061405429f);
@@ -85,8 +86,7 @@ INLINE V gelu(V x) {
   p = F(fmadd)(p, t, all(-0.284496736f));
   p = F(fmadd)(p, t, all(0.254829592f));
   V tail = F(mul)(F(mul)(p, t), exponential(F(sub)(F(setzero)(), F(mul)(z, z))));  // 1 - erf |x / sqrt 2|
-  V half = F(mul)(all(0.5f), without_sign(x));  // x/2 (1 + erf(x / sqrt 2)) = x/2 + |x|/2 (1 - tail)
-  return F(add)(F(mul)(all(0.5f), x), F(sub)(half, F(mul)(half, tail)));
+  return F(sub)(F(max)(x, F(setzero)()), F(mul)(F(mul)(all(0.5f), without_sign(x)), tail));
 }
 
 INLINE V gelu_tanh(V x) {  // x (1 + tanh u) / 2 = x sigmoid(2 u)
@@ -129,7 +129,7 @@ typedef struct {
   int64_t rows, beams, room, bound;   // K rows for each sentence; positions of the cache; longest that is attended to
   float* buffer[6];                   // [rows][stride]
   int64_t stride[6];
-  int8_t* q;                          // [rows, to a multiple of 32][k]: the rows that a product reads
+  int8_t* q;                          // [rows, to a multiple of 32][k + APART]: the rows that a product reads
   float* row_scale;                   // [rows]
   int32_t* row_sum;                   // [rows]
   float* scores;                      // [threads][bound, to a multiple of 16]
@@ -190,7 +190,7 @@ static __attribute__((noinline)) void finish(const Op* o, const Frame* f, int64_
 INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r, const int far) {
   __m512i sums[TILE][2];
   const uint8_t* w = o->w + (size_t)block * 32 * o->k;
-  const int8_t* q = f->q + (size_t)r * o->k;
+  const int8_t* q = f->q + (size_t)r * (o->k + APART);
 #pragma GCC unroll 12
   for (int m = 0; m < M; m++) sums[m][0] = sums[m][1] = _mm512_setzero_si512();
   for (int i = 0; i < o->k; i += 4, w += 128) {
@@ -202,7 +202,7 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
 #pragma GCC unroll 12
     for (int m = 0; m < M; m++) {
       int32_t four;
-      memcpy(&four, q + (size_t)m * o->k + i, 4);
+      memcpy(&four, q + (size_t)m * (o->k + APART) + i, 4);
       __m512i x = _mm512_set1_epi32(four);  // in assembly, since gcc 12 copies and spills around the intrinsic
       __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[m][0]) : "v"(left), "v"(x));
       __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[m][1]) : "v"(right), "v"(x));
@@ -223,7 +223,7 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
 INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r, const int far) {
   __m256i sums[TILE][4];
   const uint8_t* w = o->w + (size_t)block * 32 * o->k;
-  const int8_t* q = f->q + (size_t)r * o->k;
+  const int8_t* q = f->q + (size_t)r * (o->k + APART);
 #pragma GCC unroll 3
   for (int m = 0; m < M; m++)
     for (int j = 0; j < 4; j++) sums[m][j] = _mm256_setzero_si256();
@@ -236,7 +236,7 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
 #pragma GCC unroll 3
       for (int m = 0; m < M; m++) {
         int32_t four;
-        memcpy(&four, q + (size_t)m * o->k + i, 4);
+        memcpy(&four, q + (size_t)m * (o->k + APART) + i, 4);
         __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(_mm256_set1_epi32(four), v));
         sums[m][j] = _mm256_add_epi32(sums[m][j], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
       }
@@ -279,12 +279,12 @@ static void configure(void) {
 static void block_by_tiles(const Op* o, const Frame* f, int block) {
   int32_t sums[32][32] __attribute__((aligned(64)));
   for (int64_t r = 0; r < f->rows; r += 32) {
-    const int8_t* q = f->q + (size_t)r * o->k;
+    const int8_t* q = f->q + (size_t)r * (o->k + APART);
     const uint8_t* w = o->w + (size_t)block * 32 * o->k;
     _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3);
     for (int i = 0; i < o->k; i += 64, w += 2048) {
-      _tile_loadd(4, q + i, o->k);
-      _tile_loadd(5, q + (size_t)16 * o->k + i, o->k);
+      _tile_loadd(4, q + i, o->k + APART);
+      _tile_loadd(5, q + (size_t)16 * (o->k + APART) + i, o->k + APART);
       _tile_loadd(6, w, 128);
       _tile_loadd(7, w + 64, 128);
       _tile_dpbsud(0, 4, 6); _tile_dpbsud(1, 4, 7); _tile_dpbsud(2, 5, 6); _tile_dpbsud(3, 5, 7);
@@ -298,7 +298,7 @@ static void block_by_tiles(const Op* o, const Frame* f, int block) {
 #endif
 
 static void linear(const Op* o, const Frame* f) {
-  ROWS quantize(f->buffer[o->in] + r * f->stride[o->in], o->k, f->q + r * o->k, f->row_scale + r, f->row_sum + r);
+  ROWS quantize(f->buffer[o->in] + r * f->stride[o->in], o->k, f->q + r * (o->k + APART), f->row_scale + r, f->row_sum + r);
 #ifdef __AMX_INT8__
   if (f->rows >= MANY) {
     configure();
