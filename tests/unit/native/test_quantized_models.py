@@ -47,7 +47,9 @@ def test_a_model_of_every_kind_computes_the_same_in_int8_from_the_original_and_f
     expected, found = everything(theirs.network), everything(ours.network)
     assert expected.keys() == found.keys()
     assert all(torch.equal(tensor, found[key]) for key, tensor in expected.items())
-    assert count_parameters(ours.network) == sum(each.numel() for each in read_bundle(copy, torch.nn.Module).model.parameters())
+    assert count_parameters(ours.network) == sum(
+        each.numel() for each in read_bundle(copy, torch.nn.Module).model.parameters()
+    )
     said = []
     for model in (theirs, ours):  # which answers have the same bits, whatever such models are asked
         monkeypatch.setattr(heedful, "load", lambda *given, model=model, **options: model)
