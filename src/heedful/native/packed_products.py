@@ -9,7 +9,6 @@ are.
 """
 
 import contextlib
-from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
@@ -57,8 +56,9 @@ class PackedProduct:
         return product
 
     def _usual(self, x: Tensor) -> Tensor:
-        forward: Callable[[nn.Module, Tensor], Tensor] = type(self._module).forward  # of the class, under this one
-        return forward(self._module, x)
+        forward: Any = type(self._module).forward  # of the class, under this one
+        product: Tensor = forward(self._module, x)
+        return product
 
 
 @cache
