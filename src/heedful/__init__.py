@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from heedful.metrics.own_metrics import Metric
     from heedful.runs.averaging import average
     from heedful.runs.callbacks import Callback, Checkpoint, Validation
+    from heedful.runs.quantizing import quantize
     from heedful.runs.train import Run, train
     from heedful.tasks.answer.answer import Answer, Span
     from heedful.tasks.answer.model import Reader
@@ -122,6 +123,7 @@ __all__ = [
     "compare",
     "evaluate",
     "load",
+    "quantize",
     "train",
 ]
 _HOMES = {  # modules that are imported when a name is first used
@@ -177,6 +179,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "compare": "heedful.lab.comparing",
     "evaluate": "heedful.tasks.evaluate",
     "load": "heedful.tasks.loading",
+    "quantize": "heedful.runs.quantizing",
     "train": "heedful.runs.train",
 }
 

@@ -8,7 +8,8 @@ inputs at a time, 128 added, and filled up with zeros to multiples of 64.
 """
 
 import ctypes
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,10 +17,11 @@ from jaxtyping import Float, Int8, UInt8
 from torch import Tensor, nn
 
 from heedful.native.library import LINEAR, Frame, Library, Op, library
-from heedful.nn.layers.embedding import Output
+from heedful.nn.layers.embedding import Embedding, MixedEmbedding, Output
 from heedful.nn.layers.linear import Linear
 
 GRANULE: Final = 64  # widths of buffers and of stored weights are multiples of it
+APART: Final = 64  # between rows of what is quantized, as `kernels.c` has it
 _BLOCK: Final = 32  # outputs of a block
 _AT_ONCE: Final = 4  # inputs that an instruction multiplies and adds
 _EXACT: Final = 8  # low bits of a scale that are 0, so that 127 times it is exact
@@ -87,12 +89,22 @@ class Packed8(NamedTuple):
             w=self.w.data_ptr(), scale=self.scale.data_ptr(), bias=self.bias.data_ptr(),
         )  # fmt: skip
 
+    def product(self, kernels: Library, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M n"]:
+        """Return the padded product with some vectors."""
+        rows, (n, k) = len(x_MK), self.sizes
+        x = F.pad(x_MK.float(), (0, k - x_MK.shape[1])).contiguous()
+        y, memory, frame = torch.empty(rows, n), Rows(rows, k), Frame(rows=rows, beams=1)
+        memory.give_to(frame)
+        frame.buffer[0], frame.stride[0], frame.buffer[1], frame.stride[1] = x.data_ptr(), k, y.data_ptr(), n
+        kernels.run((Op * 1)(self.op(0, 1)), frame)
+        return y
+
 
 class Rows:
     """Memory in which kernels quantize rows."""
 
     def __init__(self, rows: int, width: int) -> None:
-        self.q = torch.empty(-(-rows // 32) * 32, width, dtype=torch.int8)  # tiles read 32 rows at a time
+        self.q = torch.empty(-(-rows // 32) * 32, width + APART, dtype=torch.int8)  # tiles read 32 rows at a time
         self.scale, self.sum = torch.empty(rows), torch.empty(rows, dtype=torch.int32)
 
     def give_to(self, frame: Frame) -> None:
@@ -117,25 +129,31 @@ class Int8Linear(nn.Module):
         )
 
     @property
+    def weight(self) -> Float[Tensor, "N K"]:
+        """The matrix in float32, made anew, for what reads it without applying the map."""
+        return self.quantized.floats()
+
+    @property
     def size(self) -> int:
         """The number of weights in int8."""
         return self.out_features * self.in_features
 
     def forward(self, x: Float[Tensor, "*any K"]) -> Float[Tensor, "*any N"]:
         """Apply the map."""
+        if torch.is_grad_enabled() and x.requires_grad:
+            through: Tensor = _StraightThrough.apply(x, self)  # type: ignore[no-untyped-call]
+            return through
+        return self.apply_to(x)
+
+    def apply_to(self, x: Float[Tensor, "*any K"]) -> Float[Tensor, "*any N"]:
+        """Apply the map, without a gradient."""
         x_MK = x.detach().reshape(-1, self.in_features).float()
         kernels = library()
         y_MN = self._by_equation(x_MK) if kernels is None else self._by_kernels(kernels, x_MK)
         return y_MN.reshape(*x.shape[:-1], self.out_features).to(x.dtype)
 
     def _by_kernels(self, kernels: Library, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M N"]:
-        rows, (n, k) = len(x_MK), self.packed.sizes
-        x = F.pad(x_MK, (0, k - self.in_features)).contiguous()
-        y, memory, frame = torch.empty(rows, n), Rows(rows, k), Frame(rows=rows, beams=1)
-        memory.give_to(frame)
-        frame.buffer[0], frame.stride[0], frame.buffer[1], frame.stride[1] = x.data_ptr(), k, y.data_ptr(), n
-        kernels.run((Op * 1)(self.packed.op(0, 1)), frame)
-        return y[:, : self.out_features]
+        return self.packed.product(kernels, x_MK)[:, : self.out_features]
 
     def _by_equation(self, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M N"]:
         """Compute the same in PyTorch: sums of at most 2^53 are exact in float64."""
@@ -145,6 +163,21 @@ class Int8Linear(nn.Module):
         products_MN = (q_MK.double() @ q_NK.T.double()).float()
         y_MN = products_MN * (greatest_M1 / 127 * scale_N)
         return y_MN if self.bias is None else y_MN + self.bias
+
+
+class _StraightThrough(torch.autograd.Function):
+    """dL/dx = dL/dy W: the gradient of the map as if nothing were rounded      Bengio et al. 2013"""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, linear: Int8Linear) -> Tensor:
+        """Apply the map."""
+        ctx.linear = linear
+        return linear.apply_to(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None]:
+        """Return the gradient of the input."""
+        return gradients[0] @ ctx.linear.weight.to(gradients[0].dtype), None
 
 
 class Int8Output(Output):
@@ -160,21 +193,53 @@ class Int8Output(Output):
         return logits_NV
 
 
-def to_int8(network: nn.Module) -> None:
-    """Replace all linear maps and output layers of a network on a CPU, in place; matrices of embeddings are rounded.
+def int8_weights(network: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the matrices that `to_int8` rounds by name: of linear maps, outputs, embeddings and recurrent cells."""
+    chosen = {id(matrix) for module in network.modules() for matrix in _matrices(module)}
+    return {name: weight for name, weight in network.named_parameters() if id(weight) in chosen}
 
-    An embedding that shares the matrix of an output layer keeps its values as they are quantized, so that a network is
-    the same whether it was quantized on disk or when it was loaded.
+
+def _matrices(module: nn.Module) -> Iterator[Tensor]:
+    if type(module) is Linear or isinstance(module, Output | Embedding):
+        yield module.weight
+    if isinstance(module, MixedEmbedding):
+        yield from module.others
+    if isinstance(module, nn.RNNBase):
+        yield from (weight for weight in module.parameters(recurse=False) if weight.dim() == 2)  # not biases
+
+
+def to_int8(network: nn.Module) -> None:
+    """Replace all linear maps and output layers of a network on a CPU, in place.
+
+    Embeddings and recurrent cells compute in float32, with the values that their matrices have when they are quantized:
+    a network is the same whether it was quantized on disk or when it was loaded.
     """
+    rounded: set[int] = set()
     for module in list(network.modules()):
-        if isinstance(module, Output) and not isinstance(module, Int8Output):
-            module.weight.data = quantize(module.weight).floats()
+        for matrix in () if type(module) is Linear or isinstance(module, Int8Output) else _matrices(module):
+            if id(matrix) not in rounded:
+                matrix.data = quantize(matrix).floats()
+                rounded.add(id(matrix))
+    made: dict[nn.Module, nn.Module] = {}  # what several modules share, they still share
     for parent in list(network.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is Linear:
-                setattr(parent, name, Int8Linear(child.weight, child.bias))
+                made[child] = made.get(child) or Int8Linear(child.weight, child.bias)
             elif type(child) is Output:
-                setattr(parent, name, Int8Output(child))
+                made[child] = made.get(child) or Int8Output(child)
+            if child in made:
+                setattr(parent, name, made[child])
+
+
+def count_parameters(network: nn.Module) -> int:
+    """Return the number of a network's parameters, whatever they are stored in."""
+    count = sum(parameter.numel() for parameter in network.parameters())
+    for module in network.modules():
+        if isinstance(module, Int8Linear):
+            count += module.size
+        elif isinstance(module, Int8Output):  # its map has a copy of its weights
+            count -= module.map.size + (0 if module.map.bias is None else module.map.bias.numel())
+    return count
 
 
 def is_int8(network: nn.Module) -> bool:
