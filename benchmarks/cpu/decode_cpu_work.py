@@ -25,10 +25,9 @@ from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import EncoderDecoder, LanguageModel
-from heedful.native.encoder import use_native_blocks
-from heedful.native.int8 import to_int8
 from heedful.nn.layers.pooling import MeanPool
 from heedful.tasks.shared.embeddings import states_of
+from heedful.tasks.shared.loaded_model import Placement
 
 CPU = torch.device("cpu")
 LENGTH = decode_gpu.OUTPUT  # of every output, `</s>` included
@@ -82,10 +81,8 @@ def scale_of(tiny: bool) -> Scale:
 
 
 def in_precision(network: Network, precision: str) -> Network:
-    """Let a float32 network compute in int8, if that is asked for."""
-    if precision == "int8":
-        to_int8(network)
-        use_native_blocks(network)
+    """Let a network compute as a model that is loaded with this precision."""
+    Placement.of("cpu", precision).put(network)
     return network
 
 
@@ -143,12 +140,12 @@ def translate_file(threads: int, model: str, precision: str, beam: int, penalty:
     from heedful.tasks.translate.model import Translator
 
     torch.set_num_threads(threads)
-    loaded = Translator.load(model, "cpu", "float32")
-    in_precision(loaded.network, precision)
+    loaded = Translator.load(model, "cpu", precision)
     patch.object(Translator, "load", return_value=loaded).start()
     # CTranslate2 divides by a power of the length: this penalty is the closest to it.
     settings = [
-        "--beam", str(beam), "--length-penalty", str(penalty), "--length-penalty-kind", "shifted", "--device", "cpu",
+        "--device", "cpu", "--precision", precision, "--beam", str(beam), "--length-penalty", str(penalty),
+        "--length-penalty-kind", "shifted",
     ]  # fmt: skip
 
     def answer(case: Any) -> None:

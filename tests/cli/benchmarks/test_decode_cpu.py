@@ -11,15 +11,12 @@ import pytest
 import torch
 from benchmarks.cpu import decode_cpu, decode_cpu_convert, decode_cpu_parts, decode_cpu_peers
 from benchmarks.cpu.decode_cpu_engines import Answer, EngineError
-from benchmarks.gpu import decode_gpu
-from torch import nn
 
+from heedful.base.packed import Packed
 from heedful.base.processes import child_environment, run_module
 from heedful.config.model.transformer import TransformerModel
-from heedful.data.tokenize.tokenizer import END
-from heedful.decode.scorer import SingleModel
+from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.models.from_recipe.network import build_model
-from heedful.nn.layers.embedding import Embedding, Output
 
 SOURCES = [[5, 17, 9], [31, 4, 4, 20, 11], [8]]
 
@@ -99,38 +96,21 @@ def test_tokens_count_until_the_first_difference() -> None:
     ],
     ids=lambda keys: ",".join(keys) or "usual",
 )
-def test_a_converted_translator_puts_out_the_same_tokens(keys: Mapping[str, Any], tmp_path: Path) -> None:
+def test_a_converted_translator_gives_targets_the_same_probability(keys: Mapping[str, Any], tmp_path: Path) -> None:
     ctranslate2 = pytest.importorskip("ctranslate2")
     torch.manual_seed(0)
-    table = TransformerModel(width=16, heads=2, layers=2, inner=32, **keys)
-    network = build_model(table, 40, 40).eval()
+    network = build_model(TransformerModel(width=16, heads=2, layers=2, inner=32, **keys), 40, 40).eval()
     with torch.no_grad():
-        for module in network.modules():
-            if isinstance(module, nn.LayerNorm) and module.bias is not None:
-                module.bias.normal_()
-            if isinstance(module, Embedding | Output):
-                module.weight.mul_(decode_gpu.DECISIVE)
+        for parameter in network.parameters():
+            parameter.add_(torch.randn_like(parameter) / 4)  # no bias is zero, no norm's weight is one
     decode_cpu_convert.write_translator(network, tmp_path / "model", None)
     translator = ctranslate2.Translator(str(tmp_path / "model"), device="cpu", compute_type="float32", intra_threads=1)
-    never = [["<pad>"], ["<s>"]]
-    done = translator.translate_batch(
-        [[*map(str, ids), "</s>"] for ids in SOURCES], beam_size=3, length_penalty=0, disable_unk=True,
-        min_decoding_length=decode_gpu.OUTPUT - 1, max_decoding_length=decode_gpu.OUTPUT, suppress_sequences=never,
-    )  # fmt: skip
-    settings = {"beam": 3, "min_length": decode_gpu.OUTPUT - 1}
-    ours = _found(SingleModel(network), settings)
-    assert [list(result.hypotheses[0]) for result in done] == ours
-    assert len(set(map(tuple, ours))) == len(SOURCES)
-
-
-def _found(model: SingleModel, settings: Mapping[str, Any]) -> list[list[str]]:
-    from heedful.decode.query import Query
-    from heedful.decode.search import search
-    from heedful.decode.settings import SearchSettings
-
-    queries = [Query([*ids, END], decode_gpu.OUTPUT) for ids in SOURCES]
-    found = search(model, queries, SearchSettings(**settings), batch_tokens=100)
-    return [[str(token) for token in best.tokens] for best, *_ in found]
+    for source, target in zip(SOURCES, reversed(SOURCES), strict=True):
+        (scored,) = translator.score_batch([[*map(str, source), "</s>"]], [[*map(str, target)]])
+        with torch.no_grad():
+            log_p = network(Packed.of([[*source, END]]), Packed.of([[BEGIN, *target]])).log_softmax(-1)
+        expected = log_p[torch.arange(len(target) + 1), torch.tensor([*target, END])]
+        torch.testing.assert_close(torch.tensor(scored.log_probs), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_what_has_no_counterpart_is_refused(tmp_path: Path) -> None:
