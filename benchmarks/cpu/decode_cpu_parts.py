@@ -41,10 +41,9 @@ class Work:
     references: Path | None
     rounds: int
 
-    @property
-    def fewer(self) -> int:
+    def fewer(self, threads: int = 1) -> int:
         """The number of rounds of what takes long."""
-        return (self.rounds + 1) // 2
+        return max(1, (self.rounds + 1) // 2 - (threads > 1))
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
@@ -133,7 +132,7 @@ def measure_speed(work: Work) -> None:
 
     def compare(name: str, key: str, us: Engine, peer: Engine, rounds: int) -> None:
         engines, ratios, units = {OURS: us, CT2: peer}, {CT2: f"ratio_{key}"}, asked[name]["batch"] * LENGTH
-        turns = {"case": asked[name], "warm": half, "rounds": rounds, "calls": 4 if name == "batch1" else 1}
+        turns = {"case": asked[name], "warm": half, "rounds": rounds, "calls": 3 if name == "batch1" else 1}
         work.compare(engines, ratios, f"tokens_s*_{key}", units, **turns)
 
     with work.part("agreement"), ExitStack() as stack:
@@ -164,7 +163,7 @@ def measure_speed(work: Work) -> None:
         peers = {best: stack.enter_context(theirs(1, best)) for best in choice.bests}
         us = stack.enter_context(ours(1, "float32"))
         for name, best in choice.best.items():
-            compare(name, f"float32_{name}", us, peers[best], work.fewer)
+            compare(name, f"float32_{name}", us, peers[best], work.fewer())
 
 
 # --- a trained translator ---------------------------------------------------------------------------------------------
@@ -222,7 +221,7 @@ def measure_test_set(work: Work) -> None:
             peer = stack.enter_context(theirs(threads, best))
             work.results.add(**{f"start_s_{CT2}{ending}": peer.wait()})
             rate = f"sentences_s*_test_set{ending}"
-            turns = {"case": every, "warm": few, "rounds": work.fewer}
+            turns = {"case": every, "warm": few, "rounds": work.fewer(threads)}
             work.compare({OURS: us, CT2: peer}, {CT2: f"ratio_test_set{ending}"}, rate, len(lines), **turns)
     with work.part("bleu"), ExitStack() as stack:
         plain = PLAIN._replace(batch_tokens=best.batch_tokens)
@@ -297,7 +296,9 @@ def measure_gpt(work: Work) -> None:
                 ratios[CT2] = f"ratio_gpt_{CT2}{ending}"
             us, other = stack.enter_context(ours(threads, "int8")), stack.enter_context(hugging_face(threads))
             engines = {OURS: us, HUGGING_FACE: other, **peers}
-            work.compare(engines, ratios, f"tokens_s*_gpt{ending}", scale.generated, case=one, rounds=work.fewer)
+            work.compare(
+                engines, ratios, f"tokens_s*_gpt{ending}", scale.generated, case=one, rounds=work.fewer(threads)
+            )
 
 
 def same_start(some: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> float:
@@ -322,7 +323,7 @@ def measure_bert(work: Work) -> None:
                 for name, precision in ((OURS, "int8"), ("float32", "float32"))
             }
             ratios = {"float32": f"ratio_bert{ending}"}
-            turns = {"case": {"texts": work.scale.texts}, "warm": few, "rounds": work.fewer}
+            turns = {"case": {"texts": work.scale.texts}, "warm": few, "rounds": work.fewer(threads)}
             work.compare(engines, ratios, f"texts_s*_bert{ending}", work.scale.texts, **turns)
             int8, plain = (engine.ask(few).found for engine in engines.values())
             work.results.add(**{f"bert_least_cosine{ending}": min(map(_cosine, int8, plain))})
