@@ -54,6 +54,7 @@ class Bundle(Generic[NetworkType]):
     recipe: Recipe
     vocabularies: Vocabularies
     model: NetworkType
+    folder: Path | None = None  # that it was read from
 
 
 def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> None:
@@ -146,7 +147,7 @@ def read_bundle(
         )
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{folder} holds weights that are not finite: its training diverged. Train again, more gently.")
-    return Bundle(recipe, vocabularies, model.eval())
+    return Bundle(recipe, vocabularies, model.eval(), folder)
 
 
 def build_network_of(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> nn.Module:

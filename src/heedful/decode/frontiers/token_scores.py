@@ -11,7 +11,7 @@ Shape letter of this file: C  tokens chosen for each row
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -63,6 +63,7 @@ class Scores:
         return self.log_p(best_RC), tokens_RC
 
 
+@runtime_checkable
 class Ranking(Protocol):
     """Passes over the scores of a whole vocabulary, which take longer than all else that a search does with them."""
 
