@@ -25,7 +25,7 @@ from heedful.decode.query import Query, text_queries
 from heedful.decode.scorer import Ensemble, Scorer, SingleModel
 from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
-from heedful.models.networks import EncoderDecoder
+from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import State
 from heedful.native.decoder import NativeDecoder
 from heedful.native.int8 import Int8Output, to_int8
@@ -169,6 +169,7 @@ def test_neighbours_change_no_bit_of_what_kernels_find(model_of: ModelOf, kind: 
 
 def in_int8(model: EncoderDecoder) -> EncoderDecoder:
     made = deepcopy(model).float()
+    set_precision(made, torch.float32)
     to_int8(made)
     return made
 

@@ -81,12 +81,12 @@ def _with_corpora(
     only = {"valid": (), "test": ()}
     if source is None or target is None:
         if to:
-            names = by_caller("--to is for --source and --target", "`to` is for `source` and `target`")
-            raise UserError(f"{names}: the recipe's corpora have their own.")
+            which = by_caller(
+                "--to is the language of --source and --target", "`to` is the language of `source` and `target`"
+            )
+            raise UserError(f"{which}, but the corpora of the recipe have their own: leave it out.")
         return recipe.model_copy(update={"data": recipe.data.model_copy(update=only)})
-    files = {
-        name: str(check_path(name, path).absolute()) for name, path in (("source", source), ("target", target))
-    }
+    files = {name: str(check_path(name, path).absolute()) for name, path in (("source", source), ("target", target))}
     corpus = AlignedFiles(**files, to=to)
     return recipe.model_copy(update={"data": recipe.data.model_copy(update={**only, "train": (corpus,)})})
 
@@ -138,4 +138,6 @@ def _copies(vocabularies: Vocabularies) -> Tokens:
         (token, [alike[piece]] if piece in alike else ids)
         for token, piece, ids in zip(own, source.pieces(own), spelled, strict=True)
     ]
-    return np.array([token * target.size + one for token, ids in pairs for one in ids], np.int64)
+    return np.array(
+        [token * target.size + one for token, ids in pairs for one in ids if one >= target.markers], np.int64
+    )

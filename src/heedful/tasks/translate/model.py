@@ -369,7 +369,8 @@ class Translator(SequenceModel):
         if not request.shortlist:
             return queries
         return [
-            replace(query, shortlist=self._lexicon.shortlist(token_ids(query.source), query.prefix)) for query in queries
+            replace(query, shortlist=self._lexicon.shortlist(token_ids(query.source), query.prefix))
+            for query in queries
         ]
 
     def _translations(
