@@ -85,8 +85,8 @@ class Packed8(NamedTuple):
         more = padded(len(outputs_U)) - len(outputs_U)
         wanted = F.pad(outputs_U, (0, more))  # what fills up is output 0, which no one reads
         chosen_UQ = quads_BQ32[wanted // _BLOCK, :, wanted % _BLOCK]
-        w = chosen_UQ.unflatten(0, (-1, _BLOCK)).transpose(1, 2).contiguous().view(torch.uint8).unflatten(2, (_BLOCK, -1))
-        return Packed8(w, self.scale[wanted], self.bias[wanted])
+        chosen_BQ32 = chosen_UQ.unflatten(0, (-1, _BLOCK)).transpose(1, 2).contiguous()
+        return Packed8(chosen_BQ32.unsqueeze(3).view(torch.uint8), self.scale[wanted], self.bias[wanted])
 
     def op(self, source: int, target: int, act: int = 0, skip: int = -1, factor: float = 1.0) -> Op:
         """Return the product from one buffer to another."""

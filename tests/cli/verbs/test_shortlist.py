@@ -82,8 +82,8 @@ def test_a_model_without_one_says_how_to_learn_it(model: Path, tmp_path: Path, c
     (tmp_path / "text").write_text("ant\n")
     assert run(["translate", str(model), str(tmp_path / "text"), "--shortlist", "--device", "cpu"]) == 2
     assert capsys.readouterr().err == (
-        f"heedful: error: {model} has no shortlist.safetensors, which a shortlist is made of: learn it by `heedful shortlist "
-        f"{model}`.\n"
+        f"heedful: error: {model} has no shortlist.safetensors, which a shortlist is made of: learn it by `heedful "
+        f"shortlist {model}`.\n"
     )
 
 
@@ -104,7 +104,7 @@ def test_a_shortlist_that_is_not_asked_for_is_not_read(model: Path, tmp_path: Pa
         Refusal(
             "a language of the training corpora",
             lambda model: heedful.learn_shortlist(model, to="de"),
-            "`to` is the language of `source` and `target`, but the corpora of the recipe have their own: leave it out.",
+            "`to` is the language of `source` and `target`, but the recipe's corpora have their own: leave it out.",
         ),
         Refusal(
             "no candidates",

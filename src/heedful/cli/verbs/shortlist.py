@@ -2,8 +2,6 @@
 
 from typing import Annotated
 
-import typer
-
 from heedful.cli import messages
 from heedful.cli.options import ModelArgument, ToOption, json_option, option
 from heedful.cli.output import write_result
@@ -21,13 +19,13 @@ def command(
     ] = 50,
     frequent: Annotated[
         int, option("Number of target tokens that are on every shortlist, the most frequent ones.", metavar="N", min=0)
-    ] = 200,
+    ] = 1000,
     as_json: Annotated[bool, json_option("the file, and what it was learned from")] = False,
 ) -> None:
     """Learn which target tokens translate which source tokens, and write it into the model's folder.
 
-    `heedful translate --shortlist` then searches among these tokens only. They are learned from the pairs that the model
-    was trained on, or from two other files.
+    `heedful translate --shortlist` then searches among these tokens only. They are learned from the pairs that the
+    model was trained on, or from two other files.
     """
     from heedful.tasks.translate.learning import learn_shortlist  # importing torch takes seconds
 

@@ -1,7 +1,8 @@
 """The line that a translator has to beat: word by word, by a dictionary that is learned from co-occurrence.
 
-The dictionary is that of `links.py`. Each source word becomes its most likely target word, in the order of the source; unknown words are copied. A side whose
-texts have no spaces is read letter by letter, and a letter becomes up to two target units: as many as it usually has.
+The dictionary is learned as in `links.py`. Each source word becomes its most likely target word, in the order of the
+source; unknown words are copied. A side whose texts have no spaces is read letter by letter, and a letter becomes up to
+two target units: as many as it usually has.
 It is learned once per run, from the same training pairs, in seconds. Nothing is drawn at random.
 """
 

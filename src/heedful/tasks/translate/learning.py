@@ -29,7 +29,7 @@ from heedful.tasks.translate.links import Links, learn
 from heedful.tasks.translate.rules import TRANSLATE
 
 CANDIDATES: Final = 50
-FREQUENT: Final = 200
+FREQUENT: Final = 1000
 _MOST_LINKS: Final = 40_000_000  # pairs of a source and a target token, 16 bytes each: of more pairs, some are sampled
 _PART: Final = 1_000_000  # links that are made at once, in 100 bytes each
 
@@ -84,10 +84,10 @@ def _with_corpora(
             which = by_caller(
                 "--to is the language of --source and --target", "`to` is the language of `source` and `target`"
             )
-            raise UserError(f"{which}, but the corpora of the recipe have their own: leave it out.")
+            raise UserError(f"{which}, but the recipe's corpora have their own: leave it out.")
         return recipe.model_copy(update={"data": recipe.data.model_copy(update=only)})
-    files = {name: str(check_path(name, path).absolute()) for name, path in (("source", source), ("target", target))}
-    corpus = AlignedFiles(**files, to=to)
+    sides = [str(check_path(name, path).absolute()) for name, path in (("source", source), ("target", target))]
+    corpus = AlignedFiles(source=sides[0], target=sides[1], to=to)
     return recipe.model_copy(update={"data": recipe.data.model_copy(update={**only, "train": (corpus,)})})
 
 

@@ -10,7 +10,7 @@ It is a file in the folder of a model, `shortlist.safetensors`, of whole numbers
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,6 +22,7 @@ from safetensors.numpy import load, save
 from heedful.base.errors import UserError, by_caller
 from heedful.base.files import read_bytes, write_bytes
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.decode.query import Query, token_ids
 from heedful.decode.shortlist import SPECIAL
 
 LEXICON: Final = "shortlist.safetensors"
@@ -45,6 +46,11 @@ class Lexicon:
         """Return all tokens that the translation of a source may have, sorted: see `Query.shortlist`."""
         given = np.asarray(prefix, np.int64)
         return np.unique(np.concatenate([SPECIAL, given, self.frequent, *map(self.of, set(source))]))
+
+    def add_to(self, queries: Sequence[Query]) -> list[Query]:
+        """Return queries with their shortlists."""
+        lists = [self.shortlist(token_ids(query.source), query.prefix) for query in queries]
+        return [replace(query, shortlist=some) for query, some in zip(queries, lists, strict=True)]
 
     def write(self, folder: Path, vocabularies: Vocabularies) -> None:
         """Write the lexicon into the folder of a model."""

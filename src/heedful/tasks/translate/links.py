@@ -57,7 +57,7 @@ class Links:
 
     def counts(self, t: Floats) -> Floats:
         """Return how often the units of each distinct pair are linked, as far as one can tell from t."""
-        return np.bincount(self.pair, self.posteriors(t), len(t))
+        return np.bincount(self.pair, self.posteriors(t), len(t)).astype(np.float64, copy=False)
 
     def posteriors(self, t: Floats) -> Floats:
         """Return how likely each link is the one of its target place."""

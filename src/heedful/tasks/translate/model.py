@@ -12,7 +12,7 @@ from heedful.base.options import show_options
 from heedful.config.decode import SearchOptions
 from heedful.data.corpora.in_memory import read_rows
 from heedful.decode.constraints.words.planner import WordPlanner
-from heedful.decode.query import Query, text_queries, token_ids
+from heedful.decode.query import Query, text_queries
 from heedful.decode.search import ProgressCallback, search
 from heedful.explain.explanation import Explanation
 from heedful.explain.generators import explain_pair
@@ -366,12 +366,7 @@ class Translator(SequenceModel):
             prefixes = self.wording.encode_prefixes(request.prefix, len(sources), first)
         queries = text_queries(sources, request.settings.max_extra, prefixes, first - 1)
         queries = [query for query, source in zip(queries, sources, strict=True) if source]
-        if not request.shortlist:
-            return queries
-        return [
-            replace(query, shortlist=self._lexicon.shortlist(token_ids(query.source), query.prefix))
-            for query in queries
-        ]
+        return self._lexicon.add_to(queries) if request.shortlist else queries
 
     def _translations(
         self,

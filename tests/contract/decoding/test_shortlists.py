@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from heedful.base.packed import Packed
 from heedful.config.decode import Sampling
-from heedful.data.tokenize.tokenizer import END, UNKNOWN
+from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries
 from heedful.decode.scorer import Ensemble, Scorer, SingleModel
@@ -73,11 +74,16 @@ def found_by(
 
 
 def same(some: Sequence[Hypothesis], others: Sequence[Hypothesis]) -> bool:
-    return [(one.tokens, one.complete, one.alignment) for one in some] == [
-        (one.tokens, one.complete, one.alignment) for one in others
-    ] and [(one.score, one.log_probability) for one in some] == [
-        (pytest.approx(one.score), pytest.approx(one.log_probability)) for one in others
-    ]
+    for one, other in zip(some, others, strict=True):
+        assert (one.tokens, one.complete, one.alignment) == (other.tokens, other.complete, other.alignment)
+        assert one.score == pytest.approx(other.score)
+        assert one.log_probability == pytest.approx(other.log_probability)
+    return True
+
+
+def list_of(query: Query) -> list[int]:
+    assert query.shortlist is not None
+    return [*query.shortlist.tolist()]
 
 
 # --- what a list is ---------------------------------------------------------------------------------------------------
@@ -110,9 +116,9 @@ def test_a_translation_has_tokens_of_its_own_list_only(model_of: ModelOf, family
     model, settings = model_of(family), SETTINGS[kind]
     queries = queries_of(some_lists(WORDS), [[], [4], [], [7, 7]])
     for query, found in zip(queries, found_by(model, queries, settings), strict=True):
-        masked = Masked(model, tuple(query.shortlist.tolist()))
+        masked = Masked(model, tuple(list_of(query)))
         assert same(found, found_by(masked, [replace(query, shortlist=None)], settings)[0])
-        assert all(set(hypothesis.tokens) <= {*query.shortlist.tolist()} for hypothesis in found)
+        assert all(set(hypothesis.tokens) <= {*list_of(query)} for hypothesis in found)
 
 
 def test_further_constraints_search_the_whole_vocabulary(model_of: ModelOf) -> None:
@@ -179,7 +185,7 @@ def test_int8_decoders_search_lists_as_the_reference_does(model_of: ModelOf, fam
     model = in_int8(model_of(family, words=WIDE))
     queries = queries_of(some_lists(WIDE))
     for query, found in zip(queries, found_by(model, queries, SETTINGS["beam"]), strict=True):
-        masked = Masked(model, tuple(query.shortlist.tolist()))
+        masked = Masked(model, tuple(list_of(query)))
         expected = found_by(masked, [replace(query, shortlist=None)], SETTINGS["beam"])[0]
         assert [one.tokens for one in found] == [one.tokens for one in expected]
         assert [one.score for one in found] == pytest.approx([one.score for one in expected], abs=1e-4)
@@ -202,17 +208,20 @@ def test_an_output_layer_of_some_words_gives_their_logits(rows: int, width: int,
 class Doubled(torch.nn.Module):
     """A decoder of the caller's that does not use its output layer as ours do."""
 
-    def __init__(self, decoder: torch.nn.Module) -> None:
+    def __init__(self, decoder: Any) -> None:
         super().__init__()
-        self.inner, self.output, self.longest = decoder, decoder.output, None
+        self.inner: Any = decoder
+        self.output, self.longest = decoder.output, None
 
     def states(self, tokens: Packed, memory: Packed | None) -> Tensor:
-        return self.inner.states(tokens, memory)
+        states: Tensor = self.inner.states(tokens, memory)
+        return states
 
     def start(
         self, memory: Packed | None, beams: int = 1, aligned: bool = False, prompt: Packed | None = None
     ) -> State:
-        return self.inner.start(memory, beams, aligned, prompt)
+        state: State = self.inner.start(memory, beams, aligned, prompt)
+        return state
 
     def step(self, tokens_R: Tensor, state: State) -> tuple[Tensor, State]:
         logits_RV, after = self.inner.step(tokens_R, state)
@@ -221,9 +230,8 @@ class Doubled(torch.nn.Module):
 
 def test_a_decoder_that_scores_all_words_anyway_may_have_lists(model_of: ModelOf) -> None:
     model = model_of("bahdanau-gru")
-    doubled = EncoderDecoder(model.encoder, Doubled(model.decoder))
+    doubled = EncoderDecoder(cast(torch.nn.Module, model.encoder), Doubled(model.decoder))
     queries = queries_of(some_lists(WORDS))
     for query, found in zip(queries, found_by(doubled, queries, SETTINGS["beam"]), strict=True):
-        masked = Masked(doubled, tuple(query.shortlist.tolist()))
+        masked = Masked(doubled, tuple(list_of(query)))
         assert same(found, found_by(masked, [replace(query, shortlist=None)], SETTINGS["beam"])[0])
-        assert END not in found[0].tokens
