@@ -1,12 +1,15 @@
 """Is a dependency learned more easily over a short path? Vaswani et al. 2017, 4, on a CPU.
 
-    python -m benchmarks.cpu.path_lengths [--tiny]
+    python -m benchmarks.cpu.path_lengths [--layers gru lstm] [--long] [--tiny]
 
 One layer of width 32 reads n random tokens of eight kinds, and its last output says which the first token was. The path
 from there is one layer of self-attention, whatever n is, and n steps of a recurrence. 300 updates of 32 sequences by
 Adam with a rate of 0.003; accuracy on 20 further batches, mean of three seeds. By chance it is 0.125.
 
-Records path_lengths.json: `KIND_N`, of the last 640 sequences.
+`--long` gives recurrences 1,000 updates at n = 16 instead: is the dependency learned later, and by cells with gates
+first?
+
+Records path_lengths.json: `KIND_N`, or `KIND_N_long`, of the last 640 sequences. What other runs recorded is kept.
 """
 
 import argparse
@@ -23,7 +26,9 @@ from heedful.nn.layers.positions import Sinusoidal
 from heedful.nn.recurrent.stack import CellKind, RecurrentStack
 
 KINDS, WIDTH, BATCH, TESTED = 8, 32, 32, 20
-CELLS: tuple[CellKind, ...] = ("lstm", "rnn_tanh")
+LAYERS: dict[str, CellKind | None] = {"self_attention": None, "lstm": "lstm", "gru": "gru", "rnn_tanh": "rnn_tanh"}
+LENGTHS, UPDATES = (4, 16, 64), 300
+LONG_LENGTHS, LONG_UPDATES = (16,), 1000
 
 
 class Recall(nn.Module):
@@ -66,19 +71,25 @@ def accuracy(cell: CellKind | None, length: int, seed: int, updates: int) -> flo
 def main() -> None:
     """Measure, and record."""
     parser = argparse.ArgumentParser(description="Accuracy of recalling the first token, by length and layer.")
+    parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS), help="by default all")
+    parser.add_argument("--long", action="store_true", help="train recurrences for longer, at one length")
     parser.add_argument("--tiny", action="store_true", help="try the program out, and record nothing")
-    tiny = parser.parse_args().tiny
+    options = parser.parse_args()
     torch.set_num_threads(1)
-    seeds, updates = ([1], 2) if tiny else ([1, 2, 3], 300)
+    names = [name for name in options.layers if LAYERS[name] is not None or not options.long]
+    lengths, updates = (LONG_LENGTHS, LONG_UPDATES) if options.long else (LENGTHS, UPDATES)
+    seeds, updates = ([1], 2) if options.tiny else ([1, 2, 3], updates)
     found = {
-        f"{cell or 'self_attention'}_{length}": mean(accuracy(cell, length, seed, updates) for seed in seeds)
-        for cell in (None, *CELLS)
-        for length in (4, 16, 64)
+        f"{name}_{length}{'_long' if options.long else ''}": mean(
+            accuracy(LAYERS[name], length, seed, updates) for seed in seeds
+        )
+        for name in names
+        for length in lengths
     }
     for name, figure in found.items():
         print(f"{name:20} {figure:.3f}")
-    if not tiny:
-        print(record("path_lengths", found, command="python -m benchmarks.cpu.path_lengths", seeds=seeds))
+    if not options.tiny:
+        print(record("path_lengths", found, command="python -m benchmarks.cpu.path_lengths", seeds=seeds, merge=True))
 
 
 if __name__ == "__main__":

@@ -21,8 +21,10 @@ from torch import Tensor
 from heedful.base.packed import Layout
 from heedful.nn.attention.backends import PackedHeads, short
 from heedful.nn.kernels import chain_sums
+from heedful.nn.kernels.best_tokens import best_tokens_kernel
 from heedful.nn.kernels.residual_norm import norm_and_skip, norm_of_sum
 from heedful.nn.kernels.residual_sum import dropped_sum
+from heedful.nn.kernels.step_attention import attend_memory_kernel, attend_past_kernel
 from heedful.nn.layers import linear_gpu
 from heedful.nn.losses.cross_entropy_gpu import chunked_cross_entropy
 
@@ -111,6 +113,27 @@ def test_sums_over_paths_read_only_what_was_written() -> None:
             )
         found.append((totals, *gradients))
     assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+
+
+def test_steps_of_decoding_read_only_what_was_written() -> None:
+    generator, found = torch.Generator().manual_seed(7), []
+    logits, allowed, ends = torch.randn(3, 150, generator=generator), torch.arange(150) % 3 > 0, torch.arange(3) > 0
+    q, k, v, memory_k, memory_v = torch.randn(5, 6, 2, 12, generator=generator).unbind()
+    ancestors, positions = torch.zeros(2, 3, 4, dtype=torch.int32), torch.tensor([0, 3], dtype=torch.int32)
+    written = torch.randn(2, 2, 4, 3, 2, 12, generator=generator)
+    written[:, 0], written[:, 1, 3:] = math.nan, math.nan  # what a slot has not decoded yet
+    starts, lengths = torch.tensor([[0, 5], [5, 1]], dtype=torch.int32)
+    for filled in (False, True):
+        with empty_tensors(filled):
+            found.append(
+                [
+                    *best_tokens_kernel(logits, 7, allowed, ends, 2, None, block=64),
+                    attend_past_kernel(q, k, v, written.clone(), ancestors, positions),
+                    attend_memory_kernel(q, memory_k, memory_v, starts, lengths),
+                ]
+            )
+    assert all(torch.equal(one, other) for one, other in zip(*found, strict=True))
+    assert all(one.isfinite().all() for one in found[1][-2:])
 
 
 @pytest.mark.parametrize("name", one_in(24, CASES))

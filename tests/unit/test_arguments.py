@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from tests.shared.refusals import like, refuses
 
-from heedful.base.arguments import check_flag, check_number, check_path, check_texts, check_whole
+from heedful.base.arguments import check_flag, check_number, check_path, check_several, check_texts, check_whole
 from heedful.tasks.shared.streaming import chunks
 
 
@@ -34,6 +34,13 @@ from heedful.tasks.shared.streaming import chunks
 def test_what_is_not_a_text_is_named_with_its_line(texts: object, message: str) -> None:
     with refuses(message):
         check_texts(texts)
+
+
+def test_what_is_not_an_image_is_called_one() -> None:
+    with refuses("`images` is 7, but must be an image or a ..."):
+        check_several(7, "images", "image")
+    with refuses("`images` is one image, but must be a list of images: ..."):
+        check_several("a.png", "images", "image")
 
 
 def test_lines_are_counted_from_the_first_of_a_stream() -> None:

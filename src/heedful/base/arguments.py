@@ -44,12 +44,16 @@ def check_texts(texts: object, name: str = "texts", first: int = 1) -> list[str]
     ]
 
 
-def check_several(items: object, name: str) -> Iterable[object]:
-    """Return a list or another iterable; refuse a single text, and what cannot be iterated over."""
+def check_several(items: object, name: str, noun: str = "text") -> Iterable[object]:
+    """Return a list or another iterable; refuse a single text, and what cannot be iterated over.
+
+    `noun` is what an item is: where it is an image, a text is the path of one.
+    """
     if isinstance(items, str):
-        raise UserError(f"`{name}` is one text, but must be a list of texts: put it in brackets.")
+        raise UserError(f"`{name}` is one {noun}, but must be a list of {noun}s: put it in brackets.")
     if isinstance(items, bytes | Mapping) or not isinstance(items, Iterable):
-        raise UserError(f"`{name}` is {shortened(items)}, but must be a text or a list of texts.")
+        one = "an image" if noun == "image" else f"a {noun}"
+        raise UserError(f"`{name}` is {shortened(items)}, but must be {one} or a list of {noun}s.")
     return lines_of(items)
 
 

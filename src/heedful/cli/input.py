@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user, read_json
@@ -27,11 +27,8 @@ from heedful.data.corpora.formats.lines import (
     split_member,
 )
 
-if TYPE_CHECKING:
-    pass
-
 _STANDARD_INPUT: Final = "-"
-_HINT: Final = " (a text of one word is given with --text)"
+_HINT: Final = "a text of one word is given with --text"
 _LIKE_A_TEXT: Final = re.compile(r"\s|\[MASK\]|<mask>")
 _LIKE_A_FILE: Final = re.compile(r"(?i)\.(txt|tsv|csv|jsonl?|gz|xz|zip)(:.|\Z)")  # of the last word
 _PATIENCE: Final = 0.02  # seconds in which a writer that is not waiting for an answer sends its next line
@@ -59,12 +56,14 @@ def open_inputs(
     texts: Sequence[str] | None = None,
     on_each_line: str = "one text per line",
     plain: Sequence[str] | None = None,
+    hint: str = _HINT,
 ) -> list[InputLines]:
     """Open what a command line names, in its order: files, texts, and standard input for `-` or for nothing at all.
 
     An argument that names a file is that file. Any other that has white space or a mask in it is a text, unless it ends
     like the name of a file. `texts` are texts whatever they look like. `on_each_line` tells who types what to type.
-    With `plain`, a file that is a table or the like is refused, unless it is of these kinds.
+    With `plain`, a file that is a table or the like is refused, unless it is of these kinds. `hint` says what else a
+    word that names no file could be.
     """
     named = [(argument, not is_file(argument)) for argument in arguments or ()]
     named += [(text, True) for text in texts or ()]
@@ -75,7 +74,8 @@ def open_inputs(
             opened.append(of_texts(names, "texts"))
         else:
             opened += [
-                standard_input(on_each_line) if name == _STANDARD_INPUT else _of_file(name, plain) for name in names
+                standard_input(on_each_line) if name == _STANDARD_INPUT else _of_file(name, plain, hint)
+                for name in names
             ]
     return opened
 
@@ -101,9 +101,9 @@ def is_file(argument: str) -> bool:
     return not _LIKE_A_TEXT.search(argument) or bool(_LIKE_A_FILE.search(last))
 
 
-def _of_file(name: str, plain: Sequence[str] | None) -> InputLines:
+def _of_file(name: str, plain: Sequence[str] | None, hint: str) -> InputLines:
     bare = "/" not in name and "." not in name
-    file = replace(locate(name), hint=_HINT if bare else "", stream=True)  # instead of a hint about recipes
+    file = replace(locate(name), hint=f" ({hint})" if bare else "", stream=True)  # instead of a hint about recipes
     check_exists(file)
     if plain is not None and file.path.is_file():
         _refuse_table(name, plain)

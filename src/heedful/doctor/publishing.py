@@ -1,4 +1,4 @@
-"""What the folder of a model would reveal if it were published: places, names, and words that look private.
+"""What the folder of a model would reveal if it were published: places, names, data, and words that look private.
 
 Only what can be read is searched: texts, and the header of the weights. What weights remember of their training data
 cannot be told in this way.
@@ -10,12 +10,15 @@ import re
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from getpass import getuser
 from pathlib import Path
 from typing import Final
 
+from heedful.base.errors import UserError, counted
 from heedful.base.files import machine_faults
+from heedful.config.reading.load import recipe_from_json
+from heedful.config.reading.places import paths_of
 from heedful.doctor.findings import SEVERITIES, Finding, Severity
 
 _BUNDLE: Final = re.compile(r"README\.md|config\.json|tokenizer(\.\w+)?\.json|model\.safetensors")
@@ -35,10 +38,10 @@ _KEYS: Final = re.compile(
     r"xox[abp]-[A-Za-z0-9-]{10,100}|eyJ[\w-]{10,500}\.[\w-]{10,500})|-----BEGIN [A-Z ]{3,30}PRIVATE KEY"
 )
 
-_ADVICE_BY_HAND: Final = (
-    "Replace it by hand: of the recipe in config.json only [model] is part of a hash. Models that this version of "
-    "Heedful writes do not have it."
-)
+_HASHED: Final = "of the recipe in config.json only [model] is part of a hash."
+_ADVICE_BY_HAND: Final = f"Replace it by hand: {_HASHED} Models that this version of Heedful writes do not have it."
+_ADVICE_OF_DATA: Final = f"They show what the model was trained on. To hide that, replace them by hand: {_HASHED}"
+_ADVICE_OF_RUN: Final = "It belongs to the run: leave it out."
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,16 @@ def examine_model(folder: Path) -> PublishedModel:
     files = [name for name in names if _BUNDLE.fullmatch(name)]
     others = [name for name in names if not _BUNDLE.fullmatch(name)]
     found = [finding for name in files for finding in _search(folder / name, name)]
+    if "config.json" in files:
+        found += _data_of(folder / "config.json")
     if others:
-        inside = [f"{name}/" if (folder / name).is_dir() else name for name in others]
+        shown = [f"{name}/" if (folder / name).is_dir() else name for name in others]
         advice = f"Copy {', '.join(files)} to another folder, and publish that one."
-        what = f"the folder also has what belongs to a run, not to its model: {', '.join(inside)}"
+        what = f"the folder also has what belongs to a run, not to its model: {', '.join(shown)}"
         found.append(_finding("warning", "run", what, advice))
         for path in _files_of([folder / name for name in others]):
-            found += _search(path, str(path.relative_to(folder)))
+            of_run = _search(path, str(path.relative_to(folder)))
+            found += [replace(finding, advice=_ADVICE_OF_RUN) for finding in of_run]
     ordered = sorted(found, key=lambda finding: SEVERITIES.index(finding.severity))
     return PublishedModel(str(folder), files, others, ordered)
 
@@ -85,12 +91,27 @@ def _search(file: Path, name: str) -> Iterator[Finding]:
     for severity, kind, pattern, what, advice in rows:
         hits = dict.fromkeys(found[0] for found in pattern.finditer(text))
         if hits:
-            first, *_ = hits
-            told = ", ".join([*hits][:_SHOWN]) + (", …" if len(hits) > _SHOWN else "")
+            first, told = next(iter(hits)), _first([*hits])
             yield _finding(severity, kind, f"{len(hits):,} {what}", advice, name, _lines(text, first), told, len(hits))
     if name.startswith("tokenizer"):
         what = f"{name} has {_pieces(text):,} pieces, learned from training data"
         yield _finding("note", "vocabulary", what, "Rare words and names of the data can be read there.", name)
+
+
+def _data_of(config: Path) -> Iterator[Finding]:
+    """Yield the files and folders that a recipe names: of its data, of a teacher, of the model that it began with."""
+    try:
+        recipe = recipe_from_json(json.loads(_text_of(config))["recipe"], config.name)
+    except (UserError, ValueError, KeyError, TypeError, RecursionError):  # damaged, or of a task of somebody's own
+        return
+    names = [*dict.fromkeys(path for _, path in paths_of(recipe) if path)]
+    if names:
+        what = f"config.json has {counted(len(names), 'name')} of files and folders"
+        yield _finding("note", "data", what, _ADVICE_OF_DATA, config.name, example=_first(names), count=len(names))
+
+
+def _first(examples: Sequence[str]) -> str:
+    return ", ".join(examples[:_SHOWN]) + (", …" if len(examples) > _SHOWN else "")
 
 
 def _finding(

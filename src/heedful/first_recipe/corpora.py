@@ -8,7 +8,7 @@ from heedful.base.errors import UserError, counted
 from heedful.data.corpora.formats.detection import Detected
 from heedful.data.corpora.formats.lines import locate, read_lines
 from heedful.defaults.running_text import FEW_DOCUMENTS
-from heedful.first_recipe.names import Split, are_sides, in_order, sides_of, split_of
+from heedful.first_recipe.names import Split, are_known, are_sides, in_order, sides_of, split_of
 from heedful.first_recipe.roles import Roles
 
 Corpus = dict[str, Any]  # its keys in a recipe
@@ -54,21 +54,30 @@ def of_tables(files: Sequence[Detected], roles: Roles) -> Corpora:
 
 
 def aligned(files: Sequence[Detected]) -> list[tuple[Detected, Detected]] | None:
-    """Return pairs of files whose names differ in a language or a side; None where some file has no other."""
-    left, found = list(files), []
+    """Return pairs of files whose names differ in a language or a side; None where some file has no other.
+
+    Files in more than two languages are refused: their names do not say which two of them a model translates.
+    """
+    left, found, odd = list(files), list[tuple[Detected, Detected]](), False
     while left:
         first = left.pop(0)
-        for second in left:
-            sides = sides_of(first.path, second.path)
-            if sides and are_sides(*sides):
-                left.remove(second)
-                by_path = {file.path: file for file in (first, second)}
-                source, target = in_order(first.path, second.path)
-                found.append((by_path[source], by_path[target]))
-                break
+        named = [(sides_of(first.path, file.path) or ("", ""), file) for file in files if file is not first]
+        known = [file for sides, file in named if are_known(*sides)]
+        if len(known) > 1:
+            listed = ", ".join(file.path for file in (first, *known[:2]))
+            raise UserError(
+                f"{listed}: which two of these are translations? Give the files of two languages, or add --task "
+                "generate for a language model of all."
+            )
+        others = known or [file for sides, file in named if are_sides(*sides) and file in left]
+        if others and others[0] in left:
+            left.remove(others[0])
+            by_path = {file.path: file for file in (first, others[0])}
+            source, target = in_order(first.path, others[0].path)
+            found.append((by_path[source], by_path[target]))
         else:
-            return None
-    return found
+            odd = True
+    return None if odd else found
 
 
 def of_pairs(pairs: Sequence[tuple[Detected, Detected]]) -> Corpora:

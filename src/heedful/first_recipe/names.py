@@ -21,11 +21,20 @@ _SUFFIXES_OF_OTHERS: Final = frozenset(("tmx", "xlf", "xliff", "npz", "tokens", 
 
 
 def parts_of(path: str) -> list[str]:
-    """Return the parts of a file's name, in lower case: of "News.en-ru.ru.gz", news, en, ru, ru."""
+    """Return the parts of a file's name, in lower case: of "News20.en-ru.ru.gz", news, 20, en, ru, ru."""
+    return [part for word in _words_of(path) for part in _parts(word)]
+
+
+def _words_of(path: str) -> list[str]:
     name = PurePath(path.rpartition(":")[2] if ".zip:" in path.lower() else path).name
     for suffix in _PACKED:
         name = name[: -len(suffix)] if name.lower().endswith(suffix) else name
-    return [part for part in re.split(r"[\W_]+|(?<=[^\W\d])(?=\d)|(?<=\d)(?=[^\W\d])", name.casefold()) if part]
+    return [word for word in re.split(r"[\W_]+", name.casefold()) if word]
+
+
+def _parts(word: str) -> list[str]:
+    """Return the letters and the digits of a word."""
+    return re.split(r"(?<=\D)(?=\d)|(?<=\d)(?=\D)", word)
 
 
 def split_of(path: str) -> Split | None:
@@ -41,7 +50,8 @@ def split_of(path: str) -> Split | None:
 def stem_of(path: str) -> str:
     """Return a name for what a file holds: without split, language, side and suffix; it may be empty."""
     ignored = {*_SPLITS, *_SUFFIXES, *_SUFFIXES_OF_OTHERS}
-    return "-".join(part for part in parts_of(path) if part not in ignored and not _is_side(part))
+    words = ([part for part in _parts(word) if part not in ignored and not _is_side(part)] for word in _words_of(path))
+    return "-".join("".join(word) for word in words if word)
 
 
 def _is_side(part: str) -> bool:
@@ -63,6 +73,11 @@ def are_sides(first: str, second: str) -> bool:
         return False
     languages = all(re.fullmatch(r"[a-z]{2,3}", part) or part in NAMES["language"] for part in (first, second))
     return languages or any(first in one and second in other for one, other in (_SIDES, _SIDES[::-1]))
+
+
+def are_known(first: str, second: str) -> bool:
+    """Whether two parts of names are sides for certain: languages that are known, or a source and a target."""
+    return are_sides(first, second) and _is_side(first) and _is_side(second)
 
 
 def in_order(first: str, second: str) -> tuple[str, str]:

@@ -29,6 +29,7 @@ from heedful.first_recipe.names import split_of, stem_of
 from heedful.first_recipe.roles import Candidate, candidates
 
 _SHOWN: Final = 6  # candidates or columns in a message
+_MORE: Final = 1 << 26  # bytes of a table that are read where its first rows have one value in a column
 _NAMES: Final = {",": "commas", ";": "semicolons", "|": "bars", "\t": "tabs"}
 
 
@@ -89,7 +90,7 @@ def _look(path: str, wishes: Wishes) -> list[Detected]:
     file = locate(path)
     if not file.path.is_dir():
         check_exists(replace(file, hint=""))  # there is no recipe yet that could name a folder
-    found = detect(path, separator=wishes.separator, header=wishes.header)
+    found = _detect(path, wishes.separator, wishes.header)
     match found.container:
         case "empty":
             raise UserError(f"{path} is empty: give a file with data.")
@@ -117,13 +118,21 @@ def _look(path: str, wishes: Wishes) -> list[Detected]:
             return [found]
 
 
+def _detect(path: str, separator: str | None, header: bool | None) -> Detected:
+    """Return what a file is; more is read of a table whose first rows have one value in a column, as sorted ones do."""
+    found = detect(path, separator=separator, header=header)
+    if found.is_table and found.more and any(column.distinct == 1 for column in found.columns):
+        return detect(path, separator=separator, header=header, size=_MORE)
+    return found
+
+
 def _inside(path: str, wishes: Wishes) -> list[Detected]:
     """Return what a file in a folder is; one that is not data, such as a README or a licence, is not."""
     name = Path(path).name.casefold()
     if name.startswith(("readme", "license", "licence", "copying")) or name.endswith((".md", ".py", ".toml", ".html")):
         return []
     try:
-        found = detect(path, separator=wishes.separator, header=wishes.header)
+        found = _detect(path, wishes.separator, wishes.header)
     except UserError:
         return []
     return [found] if found.container not in ("empty", "folder", "image") else []
@@ -135,7 +144,7 @@ def _clear(file: Detected, wishes: Wishes, ask: Ask) -> Detected:
     if wishes.separator is None and len(options) > 1:
         answers = [Answer(f"columns are separated by {_NAMES[each]}", f"--separator '{each}'") for each in options]
         chosen = options[ask_for(ask, file.path, "the separator of its columns is not clear.", answers)]
-        file = detect(file.path, separator=chosen, header=wishes.header)
+        file = _detect(file.path, chosen, wishes.header)
     if file.container in ("csv", "tsv") and file.header is None:
         first: list[str] = file.facts["first"]  # type: ignore[assignment]
         shown = ", ".join(f"`{cell[:40]}`" for cell in first[:_SHOWN])
@@ -144,7 +153,7 @@ def _clear(file: Detected, wishes: Wishes, ask: Ask) -> Detected:
             Answer("the first line is data", "--no-header"),
         ]
         chosen_header = ask_for(ask, file.path, f"is its first line, {shown}, the names of columns?", answers) == 0
-        file = detect(file.path, separator=file.separator, header=chosen_header)
+        file = _detect(file.path, file.separator, chosen_header)
     return file
 
 

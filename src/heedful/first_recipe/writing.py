@@ -142,7 +142,7 @@ def _has_rows(values: Mapping[str, Any]) -> bool:
 def describe(file: Detected) -> Iterator[str]:
     """Yield what a file is, and what its columns hold, in lines."""
     rows = counted(file.rows, _NOUNS.get(file.container, "row"))
-    how = [f"{'the first ' if file.more else ''}{rows}"] if file.rows else []
+    how = [f"{rows} were looked at" if file.more else rows] if file.rows else []
     if file.encoding != "UTF-8":
         how.append(file.encoding)
     if file.container == "csv" and file.separator != ",":

@@ -49,7 +49,7 @@ INSTRUCTIONS: Final[Mapping[str, Instructions]] = {  # the fastest first
 }
 
 
-class CannotCompile(Exception):
+class CannotCompileError(Exception):
     """Why there is no library; the message is a clause."""
 
 
@@ -67,7 +67,7 @@ def compile_kernels(more: tuple[str, ...] = (), progress: Callable[[str], None] 
     instructions = choose_instructions()
     compiler = _find_compiler()
     content = {"source": hashlib.sha256(SOURCE.read_bytes()).hexdigest(), "compiler": version_of(compiler)}
-    last: CannotCompile | None = None
+    last: CannotCompileError | None = None
     for threads in (("-fopenmp",), ()):  # a compiler without OpenMP makes a library that uses one core
         flags = (*_FLAGS, *instructions.flags, *threads, *more)
         folder = cache_folder() / "native" / key_of({**content, "flags": flags})
@@ -77,11 +77,11 @@ def compile_kernels(more: tuple[str, ...] = (), progress: Callable[[str], None] 
 
         try:
             path = cached(folder, _load, build, progress)
-        except CannotCompile as error:
+        except CannotCompileError as error:
             last = error
             continue
         except (MachineError, UserError) as error:
-            raise CannotCompile(f"the compiled kernels cannot be kept: {error}") from error
+            raise CannotCompileError(f"the compiled kernels cannot be kept: {error}") from error
         return Compiled(path, instructions, " ".join((compiler, *flags)))
     assert last is not None
     raise last
@@ -94,14 +94,14 @@ def choose_instructions() -> Instructions:
         names = ", ".join(f"`{name}`" for name in ("auto", *INSTRUCTIONS))
         raise UserError(f"`${VARIABLE}` is `{wanted}`: it must be one of {names} or `{OFF}`.")
     if wanted == OFF:
-        raise CannotCompile(f"`${VARIABLE}` is `{OFF}`")
+        raise CannotCompileError(f"`${VARIABLE}` is `{OFF}`")
     there = cpu_features()
     for name, instructions in INSTRUCTIONS.items():
         if instructions.features <= there and wanted in ("auto", name):
             return instructions
     if wanted != "auto":
-        raise CannotCompile(f"this CPU does not have {INSTRUCTIONS[wanted].title}, which `${VARIABLE}` asks for")
-    raise CannotCompile("this CPU has no AVX2")
+        raise CannotCompileError(f"this CPU does not have {INSTRUCTIONS[wanted].title}, which `${VARIABLE}` asks for")
+    raise CannotCompileError("this CPU has no AVX2")
 
 
 @cache
@@ -122,7 +122,7 @@ def _find_compiler() -> str:
         path = shutil.which(name) if name else None
         if path is not None and Path(path).is_absolute():  # never one of the current folder
             return path
-    raise CannotCompile("no C compiler was found (cc, gcc or clang)")
+    raise CannotCompileError("no C compiler was found (cc, gcc or clang)")
 
 
 @cache
@@ -137,14 +137,14 @@ def _compile(command: list[str]) -> None:
 
 def _run(command: list[str]) -> str:
     try:
-        done = subprocess.run(  # noqa: S603: a compiler of the system, with flags of ours
+        done = subprocess.run(  # noqa: S603 - a compiler of the system, with flags of ours
             command, capture_output=True, text=True, timeout=_SECONDS, check=False, errors="replace"
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise CannotCompile(f"{command[0]} could not be run ({error})") from error
+        raise CannotCompileError(f"{command[0]} could not be run ({error})") from error
     if done.returncode:
         said = next((line for line in done.stderr.splitlines() if "error" in line), "no reason given")
-        raise CannotCompile(f"{command[0]} could not compile the kernels ({said.strip()})")
+        raise CannotCompileError(f"{command[0]} could not compile the kernels ({said.strip()})")
     return done.stdout
 
 

@@ -7,7 +7,7 @@ is the row that wrote the entry of row k at position t. A sentence that leaves t
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import torch
 import torch.nn.functional as F
@@ -17,11 +17,12 @@ from torch import Tensor
 from heedful.base.packed import Packed
 from heedful.models.protocols import Decoder, State, with_words
 from heedful.models.transformer.decoder import TransformerDecoder
+from heedful.models.transformer.state import TransformerState
 from heedful.native.encoder import is_watched, place_rows
-from heedful.native.int8 import Int8Output, Packed8, Rows, padded
-from heedful.native.library import Frame, Library, Op, library
+from heedful.native.int8 import Int8Output
+from heedful.native.library import Library, library
 from heedful.native.memory import Workspace, workspace
-from heedful.native.plan import OUT, X, DecoderPlan, NotNative, Shape, memory_map
+from heedful.native.plan import OUT, DecoderPlan, NotNativeError, Shape, X, memory_map
 from heedful.nn.evaluation_mode import computes_by_equation
 
 _ROOM: Final = 64  # positions of a new cache, besides twice what is read; untouched memory costs nothing
@@ -89,7 +90,7 @@ class NativeDecoder:
         self.output, self._decoder, self._kernels = decoder.output, decoder, kernels
         output = decoder.output
         if not isinstance(output, Int8Output):
-            raise NotNative("its output layer is not in int8")
+            raise NotNativeError("its output layer is not in int8")
         blocks = [decoder._block(layer) for layer in range(len(decoder.blocks))]
         width = decoder.output.weight.shape[1]
         self._step = DecoderPlan(blocks, decoder.final, output.map.packed, width)
@@ -160,7 +161,7 @@ class NativeDecoder:
             torch.zeros(sentences, dtype=torch.int32) if prompt is None else lengths.clone(),
             torch.zeros(sentences, beams, room, dtype=torch.int16),
             Workspace(self._step, rows, max(room, layout.bound)),
-            torch.empty(rows, self._step.strides[OUT]),
+            torch.empty(rows, self._step.stride(OUT)),
             read,
         )
         words = self._decoder.embedding.words
@@ -174,7 +175,7 @@ class NativeDecoder:
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
         """Take one more token per row. Caches are written in place, and the old state is used up."""
         if not isinstance(state, NativeState):
-            return self._decoder.step(tokens_R, state)
+            return self._decoder.step(tokens_R, cast(TransformerState, state))
         state = state.with_room()
         beams, embedding = state.beams, self._decoder.embedding
         counts_R = state.counts_R
@@ -212,20 +213,12 @@ class NativeDecoder:
 
     def _vectors(self, x: Float[Tensor, "R E"]) -> Float[Tensor, "R stride"]:
         """Return vectors as the buffer X holds them."""
-        return F.pad(x.float(), (0, self._step.strides[X] - x.shape[1])).contiguous()
+        return F.pad(x.float(), (0, self._step.stride(X) - x.shape[1])).contiguous()
 
     def _project(self, memory: Packed) -> list[tuple[Tensor, int]]:
         """Return keys and values of the memory for each layer."""
-        found, count = [], memory.layout.tokens
-        for shape, packed in self._memory_maps:
-            n, k = packed.sizes
-            x = F.pad(memory.values.float(), (0, k - memory.values.shape[1])).contiguous()
-            y, rows, frame = torch.empty(count, n), Rows(count, k), Frame(rows=count, beams=1)
-            rows.give_to(frame)
-            frame.buffer[0], frame.stride[0], frame.buffer[1], frame.stride[1] = x.data_ptr(), k, y.data_ptr(), n
-            self._kernels.run((Op * 1)(packed.op(0, 1)), frame)
-            found.append((y, shape.keys))
-        return found
+        maps = self._memory_maps
+        return [(packed.product(self._kernels, memory.values), shape.keys) for shape, packed in maps]
 
     def _place(self, state: NativeState, plan: DecoderPlan) -> Any:
         """Return the operations with the addresses of this state's caches and memories."""
@@ -272,12 +265,12 @@ def _longer(x: Tensor, axis: int, more: int) -> Tensor:
 
 def native_decoder(decoder: Decoder) -> NativeDecoder | str:
     """Return a decoder whose steps kernels run, or why they cannot; it must have int8 maps."""
-    if type(decoder) is not TransformerDecoder:
+    if not isinstance(decoder, TransformerDecoder):
         return f"they run the decoders of Transformers, not {type(decoder).__name__}"
     kernels = library()
     if kernels is None:
         return "there are no kernels"
     try:
         return NativeDecoder(decoder, kernels)
-    except NotNative as reason:
+    except NotNativeError as reason:
         return str(reason)

@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Layout
 from heedful.models.transformer.blocks import EncoderBlock
-from heedful.native.int8 import padded
 from heedful.native.library import Frame, library
 from heedful.native.memory import workspace
-from heedful.native.plan import NotNative, Plan, encoder_block
+from heedful.native.plan import NotNativeError, Plan, X, encoder_block
 from heedful.nn.evaluation_mode import computes_by_equation
 
 
@@ -27,8 +26,8 @@ class NativeBlock:
         kernels = library()
         if kernels is None or not len(x) or computes_by_equation() or is_watched(self._block):
             return type(self._block).forward(self._block, x, layout)
-        width, stride = self._plan.width, padded(self._plan.width)
-        y = F.pad(x.detach().float(), (0, stride - width)) if stride > width else x.detach().float().clone()
+        width = self._plan.width
+        y = F.pad(x.detach().float(), (0, self._plan.stride(X) - width))
         frame = workspace(self._plan, len(x), layout.bound).frame(len(x), layout.bound, y)
         ops = self._plan.array()
         kept = place_rows(frame, layout), self._plan.give_waves(ops, layout.bound)
@@ -59,7 +58,7 @@ def use_native_blocks(network: nn.Module) -> dict[str, str]:
         if isinstance(module, EncoderBlock):
             try:
                 plan = encoder_block(module, _width(module))
-            except NotNative as reason:
+            except NotNativeError as reason:
                 refused[name] = str(reason)
                 continue
             forward: Any = NativeBlock(module, plan)
@@ -70,6 +69,6 @@ def use_native_blocks(network: nn.Module) -> dict[str, str]:
 def _width(block: EncoderBlock) -> int:
     into = getattr(block.network, "into", None)
     if into is None:
-        raise NotNative(f"{type(block.network).__name__} is not among their networks")
+        raise NotNativeError(f"{type(block.network).__name__} is not among their networks")
     width: int = into.in_features
     return width

@@ -20,6 +20,7 @@ from heedful.nn.layers.embedding import Output
 from heedful.nn.layers.linear import Linear
 
 GRANULE: Final = 64  # widths of buffers and of stored weights are multiples of it
+APART: Final = 64  # between rows of what is quantized, as `kernels.c` has it
 _BLOCK: Final = 32  # outputs of a block
 _AT_ONCE: Final = 4  # inputs that an instruction multiplies and adds
 _EXACT: Final = 8  # low bits of a scale that are 0, so that 127 times it is exact
@@ -96,12 +97,22 @@ class Packed8(NamedTuple):
             w=self.w.data_ptr(), scale=self.scale.data_ptr(), bias=self.bias.data_ptr(),
         )  # fmt: skip
 
+    def product(self, kernels: Library, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M n"]:
+        """Return the padded product with some vectors."""
+        rows, (n, k) = len(x_MK), self.sizes
+        x = F.pad(x_MK.float(), (0, k - x_MK.shape[1])).contiguous()
+        y, memory, frame = torch.empty(rows, n), Rows(rows, k), Frame(rows=rows, beams=1)
+        memory.give_to(frame)
+        frame.buffer[0], frame.stride[0], frame.buffer[1], frame.stride[1] = x.data_ptr(), k, y.data_ptr(), n
+        kernels.run((Op * 1)(self.op(0, 1)), frame)
+        return y
+
 
 class Rows:
     """Memory in which kernels quantize rows."""
 
     def __init__(self, rows: int, width: int) -> None:
-        self.q = torch.empty(-(-rows // 32) * 32, width, dtype=torch.int8)  # tiles read 32 rows at a time
+        self.q = torch.empty(-(-rows // 32) * 32, width + APART, dtype=torch.int8)  # tiles read 32 rows at a time
         self.scale, self.sum = torch.empty(rows), torch.empty(rows, dtype=torch.int32)
 
     def give_to(self, frame: Frame) -> None:
@@ -147,13 +158,7 @@ class Int8Linear(nn.Module):
         return y_MN.reshape(*x.shape[:-1], self.out_features).to(x.dtype)
 
     def _by_kernels(self, kernels: Library, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M N"]:
-        rows, (n, k) = len(x_MK), self.packed.sizes
-        x = F.pad(x_MK, (0, k - self.in_features)).contiguous()
-        y, memory, frame = torch.empty(rows, n), Rows(rows, k), Frame(rows=rows, beams=1)
-        memory.give_to(frame)
-        frame.buffer[0], frame.stride[0], frame.buffer[1], frame.stride[1] = x.data_ptr(), k, y.data_ptr(), n
-        kernels.run((Op * 1)(self.packed.op(0, 1)), frame)
-        return y[:, : self.out_features]
+        return self.packed.product(kernels, x_MK)[:, : self.out_features]
 
     def _by_equation(self, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M N"]:
         """Compute the same in PyTorch: sums of at most 2^53 are exact in float64."""

@@ -22,6 +22,7 @@
 #endif
 
 #define INLINE static inline __attribute__((always_inline))
+#define APART 64  // between rows of q: rows whose distance is a power of two are in each other's way in a cache
 #define ROWS _Pragma("omp for schedule(static)") for (int64_t r = 0; r < f->rows; r++)
 
 // --- vectors of floats ------------------------------------------------------------------------------------------------
@@ -35,6 +36,7 @@ INLINE float greatest_of(V x) { return _mm512_reduce_max_ps(x); }
 INLINE V rounded(V x) { return _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 INLINE V power_of_two(V n) { return _mm512_scalef_ps(_mm512_set1_ps(1.0f), n); }
 INLINE int any_greater(V x, V y) { return _mm512_cmp_ps_mask(x, y, _CMP_GT_OQ) != 0; }
+#define WHOLE(x, less) _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_loadu_si512(x), _mm512_set1_epi32(less)))
 #else
 #define W 8
 typedef __m256 V;
@@ -54,6 +56,8 @@ INLINE V power_of_two(V n) {
   return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127)), 23));
 }
 INLINE int any_greater(V x, V y) { return _mm256_movemask_ps(_mm256_cmp_ps(x, y, _CMP_GT_OQ)) != 0; }
+#define WHOLE(x, less) \
+  _mm256_cvtepi32_ps(_mm256_sub_epi32(_mm256_loadu_si256((const __m256i*)(x)), _mm256_set1_epi32(less)))
 #endif
 
 INLINE V all(float x) { return F(set1)(x); }
@@ -126,7 +130,7 @@ typedef struct {
   int64_t rows, beams, room, bound;   // K rows for each sentence; positions of the cache; longest that is attended to
   float* buffer[6];                   // [rows][stride]
   int64_t stride[6];
-  int8_t* q;                          // [rows, to a multiple of 32][k]: the rows that a product reads
+  int8_t* q;                          // [rows, to a multiple of 32][k + APART]: the rows that a product reads
   float* row_scale;                   // [rows]
   int32_t* row_sum;                   // [rows]
   float* scores;                      // [threads][bound, to a multiple of 16]
@@ -164,12 +168,21 @@ INLINE void quantize(const float* x, int k, int8_t* q, float* scale, int32_t* su
 #endif
 }
 
-// Finish W columns of a row: scales, bias, activation, skip connection.
-INLINE void finish(const Op* o, const Frame* f, int64_t r, int c, V products) {
-  V y = F(fmadd)(products, F(mul)(all(f->row_scale[r]), F(loadu)(o->scale + c)), F(loadu)(o->bias + c));
-  y = activate(y, o->act);
-  if (o->skip >= 0) y = F(fmadd)(all(o->factor), F(loadu)(f->buffer[o->skip] + r * f->stride[o->skip] + c), y);
-  F(storeu)(f->buffer[o->out] + r * f->stride[o->out] + c, y);
+// Finish 32 columns of `count` rows, from the sums of products: scales, bias, activation, skip connection.
+static __attribute__((noinline)) void finish(const Op* o, const Frame* f, int64_t first, int64_t count, int c,
+                                             const int32_t (*sums)[32]) {
+  for (int64_t m = 0; m < count; m++) {
+    int64_t r = first + m;
+    float* y = f->buffer[o->out] + r * f->stride[o->out] + c;
+    const float* skip = o->skip >= 0 ? f->buffer[o->skip] + r * f->stride[o->skip] + c : 0;
+    for (int i = 0; i < 32; i += W) {
+      V products = WHOLE(sums[m] + i, f->row_sum[r]);
+      V x = F(fmadd)(products, F(mul)(all(f->row_scale[r]), F(loadu)(o->scale + c + i)), F(loadu)(o->bias + c + i));
+      x = activate(x, o->act);
+      if (skip) x = F(fmadd)(all(o->factor), F(loadu)(skip + i), x);
+      F(storeu)(y + i, x);
+    }
+  }
 }
 
 #ifdef __AVX512F__
@@ -178,7 +191,7 @@ INLINE void finish(const Op* o, const Frame* f, int64_t r, int c, V products) {
 INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r, const int far) {
   __m512i sums[TILE][2];
   const uint8_t* w = o->w + (size_t)block * 32 * o->k;
-  const int8_t* q = f->q + (size_t)r * o->k;
+  const int8_t* q = f->q + (size_t)r * (o->k + APART);
 #pragma GCC unroll 12
   for (int m = 0; m < M; m++) sums[m][0] = sums[m][1] = _mm512_setzero_si512();
   for (int i = 0; i < o->k; i += 4, w += 128) {
@@ -190,18 +203,19 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
 #pragma GCC unroll 12
     for (int m = 0; m < M; m++) {
       int32_t four;
-      memcpy(&four, q + (size_t)m * o->k + i, 4);
+      memcpy(&four, q + (size_t)m * (o->k + APART) + i, 4);
       __m512i x = _mm512_set1_epi32(four);  // in assembly, since gcc 12 copies and spills around the intrinsic
       __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[m][0]) : "v"(left), "v"(x));
       __asm__("vpdpbusd %2, %1, %0" : "+v"(sums[m][1]) : "v"(right), "v"(x));
     }
   }
+  int32_t found[TILE][32] __attribute__((aligned(64)));
 #pragma GCC unroll 12
   for (int m = 0; m < M; m++) {
-    __m512i sum = _mm512_set1_epi32(f->row_sum[r + m]);
-    finish(o, f, r + m, block * 32, _mm512_cvtepi32_ps(_mm512_sub_epi32(sums[m][0], sum)));
-    finish(o, f, r + m, block * 32 + 16, _mm512_cvtepi32_ps(_mm512_sub_epi32(sums[m][1], sum)));
+    _mm512_store_si512(found[m], sums[m][0]);
+    _mm512_store_si512(found[m] + 16, sums[m][1]);
   }
+  finish(o, f, r, M, block * 32, (const int32_t(*)[32])found);
 }
 #else
 #define TILE 3
@@ -210,7 +224,7 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
 INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r, const int far) {
   __m256i sums[TILE][4];
   const uint8_t* w = o->w + (size_t)block * 32 * o->k;
-  const int8_t* q = f->q + (size_t)r * o->k;
+  const int8_t* q = f->q + (size_t)r * (o->k + APART);
 #pragma GCC unroll 3
   for (int m = 0; m < M; m++)
     for (int j = 0; j < 4; j++) sums[m][j] = _mm256_setzero_si256();
@@ -223,15 +237,17 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
 #pragma GCC unroll 3
       for (int m = 0; m < M; m++) {
         int32_t four;
-        memcpy(&four, q + (size_t)m * o->k + i, 4);
+        memcpy(&four, q + (size_t)m * (o->k + APART) + i, 4);
         __m256i pairs = _mm256_maddubs_epi16(size, _mm256_sign_epi8(_mm256_set1_epi32(four), v));
         sums[m][j] = _mm256_add_epi32(sums[m][j], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
       }
     }
   }
+  int32_t found[TILE][32] __attribute__((aligned(64)));
 #pragma GCC unroll 3
   for (int m = 0; m < M; m++)
-    for (int j = 0; j < 4; j++) finish(o, f, r + m, block * 32 + 8 * j, _mm256_cvtepi32_ps(sums[m][j]));
+    for (int j = 0; j < 4; j++) _mm256_store_si256((__m256i*)(found[m] + 8 * j), sums[m][j]);
+  finish(o, f, r, M, block * 32, (const int32_t(*)[32])found);
 }
 #endif
 
@@ -264,31 +280,26 @@ static void configure(void) {
 static void block_by_tiles(const Op* o, const Frame* f, int block) {
   int32_t sums[32][32] __attribute__((aligned(64)));
   for (int64_t r = 0; r < f->rows; r += 32) {
-    const int8_t* q = f->q + (size_t)r * o->k;
+    const int8_t* q = f->q + (size_t)r * (o->k + APART);
     const uint8_t* w = o->w + (size_t)block * 32 * o->k;
     _tile_zero(0); _tile_zero(1); _tile_zero(2); _tile_zero(3);
     for (int i = 0; i < o->k; i += 64, w += 2048) {
-      _tile_loadd(4, q + i, o->k);
-      _tile_loadd(5, q + (size_t)16 * o->k + i, o->k);
+      _tile_loadd(4, q + i, o->k + APART);
+      _tile_loadd(5, q + (size_t)16 * (o->k + APART) + i, o->k + APART);
       _tile_loadd(6, w, 128);
       _tile_loadd(7, w + 64, 128);
       _tile_dpbsud(0, 4, 6); _tile_dpbsud(1, 4, 7); _tile_dpbsud(2, 5, 6); _tile_dpbsud(3, 5, 7);
     }
     _tile_stored(0, sums[0], 128); _tile_stored(1, &sums[0][16], 128);
     _tile_stored(2, sums[16], 128); _tile_stored(3, &sums[16][16], 128);
-    for (int64_t m = 0; m < 32 && r + m < f->rows; m++) {
-      __m512i sum = _mm512_set1_epi32(f->row_sum[r + m]);
-      for (int c = 0; c < 32; c += 16) {
-        __m512i products = _mm512_sub_epi32(_mm512_load_si512(&sums[m][c]), sum);
-        finish(o, f, r + m, block * 32 + c, _mm512_cvtepi32_ps(products));
-      }
-    }
+    int64_t count = f->rows - r < 32 ? f->rows - r : 32;
+    finish(o, f, r, count, block * 32, (const int32_t(*)[32])sums);
   }
 }
 #endif
 
 static void linear(const Op* o, const Frame* f) {
-  ROWS quantize(f->buffer[o->in] + r * f->stride[o->in], o->k, f->q + r * o->k, f->row_scale + r, f->row_sum + r);
+  ROWS quantize(f->buffer[o->in] + r * f->stride[o->in], o->k, f->q + r * (o->k + APART), f->row_scale + r, f->row_sum + r);
 #ifdef __AMX_INT8__
   if (f->rows >= MANY) {
     configure();

@@ -13,7 +13,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from heedful.native.compiler import CannotCompile, Compiled, compile_kernels
+from heedful.native.compiler import CannotCompileError, Compiled, compile_kernels
 
 LINEAR, NORM, ATTEND, ROTATE, GATE, STORE = range(6)
 STEP, MEMORY, PACKED = range(3)
@@ -26,7 +26,7 @@ _INT, _LONG, _FLOAT, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, 
 class Op(ctypes.Structure):
     """One operation on rows of buffers."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         *((name, _INT) for name in ("kind", "in_", "out", "skip", "n", "k", "act", "mode")),
         *((name, _INT) for name in ("heads", "groups", "key", "value", "rotated", "causal", "radius", "free")),
         ("factor", _FLOAT),
@@ -40,7 +40,7 @@ class Op(ctypes.Structure):
 class Frame(ctypes.Structure):
     """What operations run on: rows, buffers, and where rows are."""
 
-    _fields_ = [  # noqa: RUF012
+    _fields_ = [
         *((name, _LONG) for name in ("rows", "beams", "room", "bound")),
         ("buffer", _POINTER * BUFFERS),
         ("stride", _LONG * BUFFERS),
@@ -68,9 +68,7 @@ class Library:
         self.functions.heedful_normalise(*places, torch.get_num_threads())
         return greatest_R1, log_sum_R1
 
-    def best(
-        self, scores_RV: Float[Tensor, "R V"], count: int
-    ) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
+    def best(self, scores_RV: Float[Tensor, "R V"], count: int) -> tuple[Float[Tensor, "R C"], Int[Tensor, "R C"]]:
         """Return the `count` best scores of each row and their columns, best first, of equal ones the first."""
         rows, size, stride = _rows_of(scores_RV)
         if not 0 < count <= size:
@@ -94,7 +92,7 @@ def open_library(compiled: Compiled) -> Library:
     try:
         functions = ctypes.CDLL(str(compiled.path))
     except OSError as error:
-        raise CannotCompile(f"the compiled kernels could not be loaded ({error})") from error
+        raise CannotCompileError(f"the compiled kernels could not be loaded ({error})") from error
     functions.heedful_run.argtypes = [_POINTER, _LONG, _POINTER, _INT]
     functions.heedful_normalise.argtypes = [_POINTER, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT]
     functions.heedful_best.argtypes = [_POINTER, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT]
@@ -102,7 +100,7 @@ def open_library(compiled: Compiled) -> Library:
         function.restype = None
     functions.heedful_allow_tiles.restype = _INT
     if functions.heedful_allow_tiles():
-        raise CannotCompile("the system does not let processes use AMX: set `HEEDFUL_NATIVE=vnni`")
+        raise CannotCompileError("the system does not let processes use AMX: set `HEEDFUL_NATIVE=vnni`")
     return Library(compiled, functions)
 
 
@@ -111,7 +109,7 @@ def find_library() -> Library | str:
     """Return the kernels, compiled if need be, or why there are none."""
     try:
         return open_library(compile_kernels())
-    except CannotCompile as error:
+    except CannotCompileError as error:
         return str(error)
 
 

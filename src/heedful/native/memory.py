@@ -18,11 +18,12 @@ class Workspace:
     """The buffers of one plan for a number of rows, all but X and OUT, which belong to the caller."""
 
     def __init__(self, plan: Plan, rows: int, bound: int) -> None:
-        self.strides, self.product, self.rows, self.bound = tuple(plan.strides), plan.product, rows, bound
+        self.strides = tuple(plan.stride(buffer) for buffer in range(BUFFERS))
+        self.product, self.rows, self.bound = plan.product, rows, bound
         # Zeros, since columns that fill up a width are read and never written.
         self._buffers = [
             torch.zeros(rows, stride) if stride and buffer not in (0, OUT) else None
-            for buffer, stride in enumerate(plan.strides)
+            for buffer, stride in enumerate(self.strides)
         ]
         self._quantized = Rows(rows, plan.product)
         self._scratch(bound)
@@ -32,10 +33,6 @@ class Workspace:
         self.bound, self.threads = bound, threads
         self._scores = torch.empty(threads, -(-bound // 16) * 16)
         self._places = torch.empty(threads, bound, dtype=torch.int32)
-
-    def fits(self, plan: Plan, rows: int) -> bool:
-        """Whether a plan can run in these buffers."""
-        return self.rows >= rows and self.strides == tuple(plan.strides) and self.product == plan.product
 
     def frame(self, rows: int, bound: int, x: Tensor, out: Tensor | None = None) -> Frame:
         """Return a frame over the first rows of these buffers; `bound` is the greatest number of rows attended to."""
@@ -54,11 +51,11 @@ class Workspace:
 def workspace(plan: Plan, rows: int, bound: int) -> Workspace:
     """Return buffers of this thread for a plan: those of an earlier call, if they fit."""
     kept: dict[tuple[int, ...], Workspace] = _LOCAL.__dict__.setdefault("kept", {})
-    key = (*plan.strides, plan.product)
+    key = (*plan.widths, plan.product)
     found = kept.get(key)
-    if found is None or not found.fits(plan, rows):
+    if found is None or found.rows < rows:
         found = Workspace(plan, rows, bound)
-        size = 4 * rows * sum(plan.strides)
+        size = 4 * rows * sum(plan.widths)
         if size <= _MOST:
             kept[key] = found
     return found

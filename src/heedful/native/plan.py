@@ -30,9 +30,10 @@ from heedful.nn.layers.residual import Residual
 
 X, H, WIDE, READ, GATED, OUT = range(6)
 _VECTOR: Final = 16  # widths of heads are multiples of it
+_APART: Final = 16  # between rows: those whose distance is a power of two are in each other's way in a cache
 
 
-class NotNative(Exception):
+class NotNativeError(Exception):
     """What kernels cannot run; the message is a clause."""
 
 
@@ -43,6 +44,11 @@ class Shape:
         self.of = heads
         self.key, self.value = (-(-width // _VECTOR) * _VECTOR for width in (heads.key_width, heads.value_width))
         self.keys, self.values = heads.groups * self.key, heads.groups * self.value  # numbers of one row of a memory
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes as an operation has them."""
+        return {"heads": self.of.heads, "groups": self.of.groups, "key": self.key, "value": self.value}
 
     def widen(self, quantized: Quantized, bias: Tensor | None, queries: bool, memory: bool) -> tuple[Any, Any]:
         """Give each head's rows of a projection their padded width: zeros."""
@@ -73,11 +79,15 @@ class Plan:
     def __init__(self, width: int) -> None:
         self.width = width  # of the vectors between sublayers, unpadded
         self.ops: list[Op] = []
-        self.strides = [padded(width), padded(width), 0, 0, 0, 0]
+        self.widths = [padded(width), padded(width), 0, 0, 0, 0]
         self.product = padded(width)  # the widest input of a product
         self.rotary: Rotary | None = None  # positions in queries and keys, of all layers the same
         self._frozen: Any = None
         self._kept: list[Tensor | Packed8] = []
+
+    def stride(self, buffer: int) -> int:
+        """The numbers between two rows of a buffer."""
+        return self.widths[buffer] and self.widths[buffer] + _APART
 
     def array(self) -> Any:
         """Return a copy of the operations as C reads them, for one call: threads may share a plan."""
@@ -101,8 +111,8 @@ class Plan:
         """Add a product."""
         self._kept.append(packed)
         n, k = packed.sizes
-        self.strides[target] = max(self.strides[target], n)
-        self.strides[source] = max(self.strides[source], k)
+        self.widths[target] = max(self.widths[target], n)
+        self.widths[source] = max(self.widths[source], k)
         self.product = max(self.product, k)
         self.ops.append(packed.op(source, target, ACTIVATIONS[act], skip, factor))
 
@@ -111,7 +121,7 @@ class Plan:
         if isinstance(norm, nn.Identity):
             return
         if not isinstance(norm, LayerNorm | RMSNorm):
-            raise NotNative(f"{type(norm).__name__} is not among their norms")
+            raise NotNativeError(f"{type(norm).__name__} is not among their norms")
         stride = padded(self.width)
         weight = torch.ones(self.width) if norm.weight is None else norm.weight.detach().float()
         bias = getattr(norm, "bias", None)
@@ -119,12 +129,10 @@ class Plan:
         gain, added = (F.pad(x, (0, stride - self.width)).contiguous() for x in (weight, added))
         self._kept += [gain, added]
         eps = norm.eps if norm.eps is not None else torch.finfo(torch.float32).eps
-        self.ops.append(
-            Op(
-                kind=NORM, in_=source, out=target, n=self.width, k=stride, mode=isinstance(norm, RMSNorm), eps=eps,
-                scale=gain.data_ptr(), bias=added.data_ptr(),
-            )  # fmt: skip
-        )
+        squares = isinstance(norm, RMSNorm)
+        op = Op(kind=NORM, in_=source, out=target, n=self.width, k=stride, mode=squares, eps=eps)
+        op.scale, op.bias = gain.data_ptr(), added.data_ptr()
+        self.ops.append(op)
 
     def residual(self, residual: Residual, sublayer: Callable[[int, "Ending"], None]) -> None:
         """Add a sublayer inside its residual: `sublayer(source, ending)` ends with a product that `ending` adds."""
@@ -139,13 +147,11 @@ class Plan:
         """Add attention from WIDE to READ, and return it."""
         of = shape.of
         width = padded(of.heads * shape.value)
-        if self.strides[READ] not in (0, width):  # its last columns must stay 0
-            raise NotNative("its kinds of attention have different widths")
-        self.strides[READ] = width
-        op = Op(
-            kind=ATTEND, in_=WIDE, out=READ, mode=mode, heads=of.heads, groups=of.groups, key=shape.key,
-            value=shape.value, factor=1 / math.sqrt(of.key_width), radius=-1, **own,
-        )  # fmt: skip
+        if self.widths[READ] not in (0, width):  # its last columns must stay 0
+            raise NotNativeError("its kinds of attention have different widths")
+        self.widths[READ] = width
+        op = Op(kind=ATTEND, in_=WIDE, out=READ, mode=mode, radius=-1, **shape.sizes, **own)
+        op.factor = 1 / math.sqrt(of.key_width)
         self.ops.append(op)
         return op
 
@@ -157,18 +163,14 @@ class Plan:
         self.linear(source, WIDE, Packed8.of(quantized, bias))
         if isinstance(attention.positions, Rotary):
             self.rotary = attention.positions
-            turned = {"rotated": attention.shape.key_width, "heads": attention.heads, "groups": attention.shape.groups, "key": shape.key}
-            self.ops.append(Op(kind=ROTATE, in_=WIDE, mode=mode, **turned))
+            self.ops.append(Op(kind=ROTATE, in_=WIDE, mode=mode, rotated=attention.shape.key_width, **shape.sizes))
         caches = []
         if stores:
-            rows = {"heads": attention.heads, "groups": attention.shape.groups, "key": shape.key, "value": shape.value}
-            self.ops.append(Op(kind=STORE, in_=WIDE, **rows))
+            self.ops.append(Op(kind=STORE, in_=WIDE, **shape.sizes))
             caches.append(self.ops[-1])
         op = self.attention(shape, mode, causal=attention.causal)
         op.radius = -1 if attention.radius is None else attention.radius
-        if mode == PACKED:
-            op.key_row = op.value_row = self.strides[WIDE]  # set again when the widest row is known
-        else:
+        if mode == STEP:
             caches.append(op)
         for cached in caches:
             cached.key_row, cached.value_row = shape.keys, shape.values
@@ -184,11 +186,11 @@ class Plan:
             halves = [F.pad(half, (0, 0, 0, padded(inner) - inner)) for half in into.quantized.q_NK.chunk(2)]
             scales = [F.pad(half, (0, padded(inner) - inner)) for half in into.quantized.scale_N.chunk(2)]
             self.linear(source, WIDE, Packed8.of(Quantized(torch.cat(halves), torch.cat(scales)), None))
-            self.strides[GATED] = max(self.strides[GATED], padded(inner))
+            self.widths[GATED] = max(self.widths[GATED], padded(inner))
             self.ops.append(Op(kind=GATE, in_=WIDE, out=GATED, n=padded(inner), act=ACTIVATIONS["silu"]))
             ending.add(GATED, _int8(network.out))
         else:
-            raise NotNative(f"{type(network).__name__} is not among their networks")
+            raise NotNativeError(f"{type(network).__name__} is not among their networks")
 
     def with_output(self, packed: Packed8) -> Self:
         """Return the plan with another last product; it shares all other operations."""
@@ -202,7 +204,7 @@ class Plan:
         """Tell packed attention how far rows of queries, keys and values are apart."""
         for op in self.ops:
             if op.kind == ATTEND and op.mode == PACKED:
-                op.key_row = op.value_row = self.strides[WIDE]
+                op.key_row = op.value_row = self.stride(WIDE)
         return self
 
 
@@ -215,7 +217,7 @@ class Ending:
     def add(self, source: int, linear: Int8Linear, quantized: Quantized | None = None) -> None:
         """X = s X + a (source W^T + b)"""
         weight = self._residual.weight
-        factor = 1.0 if weight is None else float(weight)
+        factor = 1.0 if weight is None else float(weight.detach())
         packed = linear.packed
         if quantized is not None or weight is not None:
             packed = Packed8.of(quantized or linear.quantized, linear.bias, factor)
@@ -223,11 +225,11 @@ class Ending:
 
 
 def encoder_block(block: EncoderBlock, width: int) -> Plan:
-    """Return the plan of a block over packed sentences, or raise `NotNative`."""
+    """Return the plan of a block over packed sentences, or raise `NotNativeError`."""
     plan = Plan(width)
     attention = block.attention
     if not isinstance(attention, SelfAttention):
-        raise NotNative(f"{type(attention).__name__} is not among their kinds of attention")
+        raise NotNativeError(f"{type(attention).__name__} is not among their kinds of attention")
 
     def attend(source: int, ending: Ending) -> None:
         plan.self_attention(attention, source, PACKED)
@@ -286,14 +288,14 @@ def memory_map(cross: CrossAttention) -> tuple[Shape, Packed8]:
 def check_attention(attention: nn.Module) -> None:
     """Refuse what is not the scaled dot product and a softmax, with positions in queries and keys."""
     if type(attention) not in (SelfAttention, CrossAttention):
-        raise NotNative(f"{type(attention).__name__} is not among their kinds of attention")
+        raise NotNativeError(f"{type(attention).__name__} is not among their kinds of attention")
     assert isinstance(attention, SelfAttention | CrossAttention)
     backend = attention._backend
     restricted = isinstance(backend, Restricted) and not backend.as_written
     if not (backend is automatic or backend is explicit or restricted):
-        raise NotNative("this attention has a backend of its own")
+        raise NotNativeError("this attention has a backend of its own")
     if isinstance(attention, SelfAttention) and type(attention.positions) not in (PositionScheme, Rotary):
-        raise NotNative("its attention adds to scores by position")
+        raise NotNativeError("its attention adds to scores by position")
 
 
 def _read(ending: Ending, attention: SelfAttention | CrossAttention) -> None:
@@ -304,7 +306,7 @@ def _read(ending: Ending, attention: SelfAttention | CrossAttention) -> None:
 
 def _int8(linear: nn.Module) -> Int8Linear:
     if not isinstance(linear, Int8Linear):
-        raise NotNative("not all of its linear maps are in int8")
+        raise NotNativeError("not all of its linear maps are in int8")
     return linear
 
 

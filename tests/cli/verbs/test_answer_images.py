@@ -85,6 +85,11 @@ def test_json_has_all_probabilities_and_files_name_their_images(model: Path, tmp
     assert {key: found[key] for key in row} == row
     assert {*found["probabilities"]} == {*ANSWERS}
     assert found["probabilities"][found["answer"]] == found["probability"] == max(found["probabilities"].values())
+    assert "nbest" not in found
+    assert answer(model, tmp_path / "q.jsonl", "--json", "-n", "2") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [each["text"] for each in found["nbest"]] == [*found["probabilities"]][:2]
+    assert found["nbest"][0] == {"text": found["answer"], "probability": found["probability"]}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.shared.people_files import PEOPLE_FILES, PeopleFile
-from tests.shared.people_rows import draw, opinions, table, translations, written
+from tests.shared.people_rows import draw, json_lines, opinions, table, translations, written
 from tests.shared.refusals import like
 
 from heedful.cli.main import run
@@ -120,11 +120,7 @@ def test_a_recipe_in_another_folder_finds_its_files(init: Init, tmp_path: Path) 
     assert init('da\'ta/my "file".csv', "-o", "recipes/a.toml")[0] == 0
     found = data("recipes/a.toml")
     assert found["folder"] == str(tmp_path)
-    assert (found["train"]["csv"], found["train"]["text"], found["train"]["label"]) == (
-        'da\'ta/my "file".csv',
-        "Text ü",
-        "标签",
-    )
+    assert [found["train"][key] for key in ("csv", "text", "label")] == ['da\'ta/my "file".csv', "Text ü", "标签"]
 
 
 def test_names_of_files_say_the_splits(init: Init, tmp_path: Path) -> None:
@@ -218,6 +214,17 @@ def test_languages_and_sides_decide_the_direction(init: Init, tmp_path: Path) ->
         assert data(f"{one}.toml")["train"]["source"] == other
 
 
+def test_tables_that_are_sorted_by_label_are_read_to_their_end(init: Init, tmp_path: Path) -> None:
+    rows = [(label, 3, f"{text} {'and so on ' * 60}") for label in ("bad", "good") for text, _ in opinions(500)]
+    written(tmp_path, "long.tsv", table(rows, "\t"))
+    json_lines(tmp_path, "long.jsonl", [{"review": text, "verdict": label} for label, _, text in rows])
+    written(tmp_path, "many.csv", table([("a", "b"), *((f"a {n}", label) for label in "xy" for n in range(3000))]))
+    for name in ("long.tsv", "long.jsonl", "many.csv"):
+        code, _, err = init(name, "-o", f"{name}.toml")
+        assert (code, load_recipe(f"{name}.toml").rules.name) == (0, "classify"), err
+    assert err.startswith("heedful: many.csv is a table with the columns `a`, `b` (2,000 rows were looked at).")
+
+
 def test_numbers_that_are_ratings_or_labels(init: Init, tmp_path: Path) -> None:
     rows = [(text, i % 5) for i, (text, _) in enumerate(opinions())]
     written(tmp_path, "a.csv", table([("text", "x"), *rows]))
@@ -297,6 +304,8 @@ def made(folder: Path) -> None:
     written(folder, "one.en", "a\nb\n")
     written(folder, "one.de", "a\n")
     written(folder, "photos.csv", "image,label\na.png,x\nb.png,y\n")
+    for language in ("cs", "de", "en", "fr"):
+        written(folder, f"many/train.{language}", "a\nb\n")
     written(folder, "story.txt", "Once upon a time.\n\nThe end.\n")
     draw(folder / "loose/a.png", "red", 0.5, 1)
 
@@ -305,7 +314,6 @@ def made(folder: Path) -> None:
     ("arguments", "message"),
     [
         ("empty.csv", "empty.csv is empty: give a file with data."),
-        ("missing.csv", "missing.csv: no such file..."),
         (
             "iris.csv",
             "iris.csv has the columns length (number), width (number), of which none is a text or an image that "
@@ -353,6 +361,11 @@ def made(folder: Path) -> None:
             "one.en one.de",
             "one.en has 2 lines and one.de 1, but line n of one must be the translation of line n of the other: "
             "correct the files.",
+        ),
+        (
+            "many",
+            "many/train.cs, many/train.de, many/train.en: which two of these are translations? Give the files of two "
+            "languages, or add --task generate for a language model of all.",
         ),
         (
             "photos.csv",

@@ -50,6 +50,8 @@ def test_given_trees_are_parsed_by_their_words_or_reported(model: Path, tmp_path
     assert capsys.readouterr().err.splitlines() == [
         "heedful: texts, line 2 is a tree, whose brackets are taken for words: add --trees to parse the words of trees."
     ]
+    assert parse(model, file) == 2
+    assert capsys.readouterr().err == like(f"heedful: error: {file} is not plain text, but bracketed trees, ...\n")
     assert parse(model, "--trees", "--text", "w1 w2") == 2
     assert capsys.readouterr().err.splitlines() == [
         like("heedful: error: texts, line 1 begins with `w1`, but a tree begins with ...")

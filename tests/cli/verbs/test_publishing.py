@@ -138,6 +138,8 @@ def test_the_doctor_lists_what_the_folder_of_a_run_would_reveal(
     assert {PLACES, "checkpoints", "metrics.jsonl", "report.html"} <= set(found["others"])
     telling = [(finding["kind"], finding["file"]) for finding in found["findings"] if finding["severity"] == "warning"]
     assert telling == [("run", ""), ("name", PLACES), ("path", PLACES)]
+    of_run = [finding["advice"] for finding in found["findings"] if finding["file"] == PLACES]
+    assert of_run == ["It belongs to the run: leave it out."] * 2
     assert run(["doctor", str(student), "--strict"]) == 2
     assert capsys.readouterr().err.splitlines()[-1] == (
         f"heedful: error: {student}: 3 warnings, listed in the report: mend them before publishing."
@@ -154,6 +156,11 @@ def test_the_doctor_lists_what_the_folder_of_a_run_would_reveal(
     assert told.startswith("A published model has README.md, config.json, model.safetensors, tokenizer.json.\n")
     assert "note     model: tokenizer.json has 29 pieces, learned from training data\n" in told
     assert "warning" not in told
+    (data,) = told.partition("note     model: config.json has 3 names of files and folders\n")[2].splitlines()[1:2]
+    assert data.strip() == f"“train.en, train.de, {TEACHER}”"
+    (published / "config.json").write_text("[" * 100_000)  # what cannot be read has no names
+    assert run(["doctor", str(published), "--strict"]) == 0
+    assert "files and folders" not in capsys.readouterr().out
 
 
 def test_the_doctor_finds_places_names_keys_and_addresses_in_any_model(

@@ -84,6 +84,15 @@ def test_settings_without_a_recipe_are_refused(capsys: pytest.CaptureFixture[str
     )
 
 
+def test_a_model_that_no_command_reads_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["texts", "thesis-2.9", "--model", "runs/mine"]) == 2
+    assert "--model: thesis-2.9 needs no trained translator." in capsys.readouterr().err
+    assert run(["texts", "thesis", "--model", "runs/mine"]) == 2
+    assert "--model: name the item that needs it, such as `heedful texts seq2seq-it --model ...`." in (
+        capsys.readouterr().err
+    )
+
+
 def test_an_item_without_a_command_says_why(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["texts", "transformers-sizes"]) == 0
     assert "no command: a chart of models of others" in capsys.readouterr().out

@@ -247,6 +247,13 @@ def test_a_question_is_not_a_file(capsys: Capture) -> None:
         "`Who is it?` is not a file: give a question by --question, and its text by --context."
     )
     assert refused(capsys, "answer", "answers-about-images", "Who is it?").endswith("and its image by --image.")
+    assert refused(capsys, "answer", "reader", "Who?") == (
+        "Who?: no such file (give a question by --question, and its text by --context)."
+    )
+    assert refused(capsys, "answer", "reader", "questions.jsonl") == like("questions.jsonl: no such file...")
+    assert refused(capsys, "answer", "reader", "--context", "Rome", "-Q", "Where?") == (
+        "Rome: no such file (a text of one word is read from standard input, by --context -)."
+    )
     assert refused(capsys, "answer", "reader", "--context", "", "-Q", "Who?") == like(
         "--context: the text is empty: ..."
     )

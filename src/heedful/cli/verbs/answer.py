@@ -6,6 +6,7 @@ With a model that reads images, `--image FILE` takes the place of the text.
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -113,7 +114,8 @@ def _about_texts(
         return _json_lines(asked, inputs, "text", _JSON_LINES)
     if text == "-" and not questions:
         raise UserError("--context - reads the text from standard input: give the question by --question.")
-    (opened,) = open_inputs(None if text is None else [text])
+    hint = "a text of one word is read from standard input, by --context -"
+    (opened,) = open_inputs(None if text is None else [text], hint=hint)
     (about,) = as_one_text(opened).lines()
     if not about.strip():
         name = "--context" if text is not None and not text.strip() else opened.name
@@ -139,10 +141,10 @@ def _about_images(
 
 def _json_lines(asked: Answering, inputs: Sequence[str] | None, about: str, form: str) -> list[Source]:
     """Return questions of JSON lines, each about its own text or image."""
+    way_out = f"give a question by --question, and its {about} by {'--context' if about == 'text' else '--image'}"
     for given in inputs or ():
         if not is_file(given):
-            option = "--context" if about == "text" else "--image"
-            raise UserError(f"`{given}` is not a file: give a question by --question, and its {about} by {option}.")
+            raise UserError(f"`{given}` is not a file: {way_out}.")
 
     def split(line: str, where: str) -> dict[str, str]:
         if not line.strip():
@@ -152,7 +154,7 @@ def _json_lines(asked: Answering, inputs: Sequence[str] | None, about: str, form
         key = {"id": str(row["id"])} if "id" in row else {}
         return {**key, "question": text_field(row, "question", where), about: text_field(row, field, where)}
 
-    entries = open_inputs(inputs, None, form, ("jsonl", "squad_rows"))
+    entries = open_inputs(inputs, None, form, ("jsonl", "squad_rows"), way_out)
     return asked.lines(entries, split, tolerant=about == "image")
 
 
@@ -207,7 +209,7 @@ def answers_of(reader: "Reader", choice: "Choice") -> "Answers[Any]":
 
 
 def image_answers_of(answerer: "ImageAnswerer", n_best: int = 1) -> "Answers[Any]":
-    """Return how a model answers questions about images."""
+    """Return how a model answers questions about images; --n-best limits what is shown, and `nbest` of JSON."""
 
     def read(values: Mapping[str, Any], where: str) -> AskedImage:
         image = values["image"]
@@ -220,7 +222,14 @@ def image_answers_of(answerer: "ImageAnswerer", n_best: int = 1) -> "Answers[Any
         return "\t".join(f"{one_column(text)}\t{share:.4f}" for text, share in best)
 
     def fields(found: "ImageAnswer") -> dict[str, Any]:
-        return {"answer": found.text, "probability": found.probability, "probabilities": found.probabilities}
+        best = islice(found.probabilities.items(), n_best)
+        listed = [{"text": text, "probability": share} for text, share in best]
+        return {
+            "answer": found.text,
+            "probability": found.probability,
+            "probabilities": found.probabilities,
+            **({"nbest": listed} if n_best > 1 else {}),
+        }
 
     columns, takes = ("answer", "probability"), ("ready", "refused")
     return Answers(("image", "question"), read, answerer.stream_asked, fields, columns, line, takes=takes)

@@ -49,7 +49,7 @@ def command(
         as_json,
         on_each_line=on_each_line,
         change=partial(_change, trees),
-        plain=("trees",),
+        plain=("trees",) if trees else (),
         others={"--trees": trees, "--pretty": pretty},
         several=bool(nbest),
     )

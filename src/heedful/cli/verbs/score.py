@@ -192,5 +192,5 @@ def _corpus(source: str | None, target: str | None, asked: AnsweringTexts) -> Al
         missing = "--source" if source is None else "--target"
         raise UserError(f"{missing} is missing: a translation is scored together with its source.")
     corpus = AlignedFiles(source=source, target=target)
-    check_files(corpus)
+    check_files(corpus, hinted=False)  # the hint is about recipes
     return corpus

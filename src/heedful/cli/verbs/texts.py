@@ -17,6 +17,7 @@ from heedful.config.reading.load import load_recipe
 from heedful.data.corpora.files import check_files
 from heedful.texts.listing import MODEL, Item, Text, count_verdicts, find_item, read_texts
 
+_DEMO: Final = Path("runs/demo")
 _SETTABLE: Final = ("train", "study", "demo", "doctor")  # verbs that take --set, for a recipe
 _TRANSLATING: Final = ("translate", "plot")  # verbs that need a translator; others take models of other tasks too
 
@@ -27,9 +28,7 @@ def command(
         typer.Argument(metavar="ID", help="Item to recompute, such as thesis-2.9, or text to list (default: all)."),
     ] = None,
     show: Annotated[bool, option("Show the item and its command, without running it.", "--show")] = False,
-    model: Annotated[Path, option("Trained translator, for items that need one.", metavar="FOLDER")] = Path(
-        "runs/demo"
-    ),
+    model: Annotated[Path, option("Trained translator, for items that need one.", metavar="FOLDER")] = _DEMO,
     set_: SetOption = None,
     as_json: Annotated[
         bool, json_option("the item as one object, before that of its command; of the list, one object per item")
@@ -47,11 +46,15 @@ def command(
             raise UserError(
                 "--set: name the item whose command it is for, such as `heedful texts notes-table-3 --set ...`."
             )
+        if model != _DEMO:
+            raise UserError("--model: name the item that needs it, such as `heedful texts seq2seq-it --model ...`.")
         _list(texts, as_json)
         return
     found = find_item(item or "")
     if set_ and not (found.arguments is not None and found.arguments.split()[0] in _SETTABLE):
         raise UserError(f"--set: {found.id} neither trains a recipe nor runs a study, so there is nothing to set.")
+    if model != _DEMO and MODEL not in shlex.split(found.arguments or ""):
+        raise UserError(f"--model: {found.id} needs no trained translator.")
     told = [f"{found.id}: {found.what}"]
     told += [f"{name}: {value}" for name, value in (("the text", found.says), ("Heedful", found.found)) if value]
     told.append(f"verdict: {found.verdict}" + (f", {found.why}" if found.why else ""))

@@ -41,7 +41,7 @@ def without_place(path: str) -> str:
 def take_places(recipe: Recipe, content: dict[str, Any]) -> dict[str, str]:
     """Replace places in the JSON values of a recipe by their last names; return what they were, by key."""
     found = {}
-    for key, path in _paths(recipe):
+    for key, path in paths_of(recipe):
         if is_place(path):
             name = ".".join(map(str, key))
             found[name] = path
@@ -78,7 +78,7 @@ def _short(name: str, path: str) -> str:
     return "" if name == _FOLDER else without_place(path)
 
 
-def _paths(recipe: Recipe) -> Iterator[tuple[Key, str]]:
+def paths_of(recipe: Recipe) -> Iterator[tuple[Key, str]]:
     """Yield all paths of a recipe with their keys."""
     yield ("data", "folder"), recipe.data.folder
     for split in ("train", "valid", "test"):

@@ -1,11 +1,13 @@
 """Images from files of PNG, JPEG or WebP: decoded by Pillow to rows of pixels, upright, of 8 bits.
 
 The size is read from the header, so that an image that is too large is refused before it is decoded; all threads
-together decode no more pixels at once than one image may have. Palettes, 16 bits and CMYK are converted, transparent
+together decode no more pixels at once than one image may have, and what large images took is given back to the system.
+Palettes, 16 bits and CMYK are converted, transparent
 parts become white, and the rotation in a camera's EXIF data is applied. JPEG is always decoded in full: its decoder
 could make an image smaller at once, but with other pixels than those that models were trained on.
 """
 
+import ctypes
 import struct
 import threading
 import zlib
@@ -39,6 +41,7 @@ Size = tuple[int, int]  # height and width
 
 MAX_PIXELS: Final = 50_000_000  # of one image, and of all that are decoded at once
 _STRIP: Final = 1 << 20  # pixels that are converted at once
+_LARGE: Final = 1 << 22  # pixels from which memory is given back: that takes some milliseconds, decoding a hundred
 _PIXEL_BYTES: Final = 16  # of a file, for each pixel: four channels of 16 bits, and as much again
 _FILE_BYTES: Final = 1 << 26  # of a file, for all else: profiles, comments, small images in large files
 _MOST_SCANS: Final = 200  # of a progressive JPEG: programs write about ten, and each takes time for the whole image
@@ -112,13 +115,24 @@ def decode_image(data: bytes, name: str, channels: Channels, form: ImageForm | N
         raise UserError(f"{name} is a JPEG of {scans:,} scans, but at most {_MOST_SCANS} are decoded: save it again.")
     with _damage(name):
         opened = kind(BytesIO(data))
-    refuse_large((opened.height, opened.width), name, form.max_pixels)
-    with _damage(name), _ROOM.of(opened.height * opened.width):
+    size = opened.height, opened.width
+    refuse_large(size, name, form.max_pixels)
+    with _damage(name), _ROOM.of(size[0] * size[1]):
         opened.load()
         image = _turned(opened)
         del opened  # where the image was turned or converted, its memory is free from here on
         image = _converted(image, channels)
-        return _array(image if form.size is None else _resized(image, form.size, form.fit), channels)
+        pixels = _array(image if form.size is None else _resized(image, form.size, form.fit), channels)
+        del image
+        if size[0] * size[1] >= _LARGE:
+            _give_back()
+        return pixels
+
+
+def _give_back() -> None:
+    """Return free memory to the system, where the C library can: glibc keeps, for each thread, what one image took."""
+    with suppress(AttributeError, OSError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def pixels_of(image: Image.Image, channels: Channels) -> Pixels:

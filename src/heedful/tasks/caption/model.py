@@ -126,7 +126,7 @@ class Captioner(SearchingModel[ImageCaptioner]):
         error of an image that cannot be read, which then has no captions; without it the error is raised.
         """
         request = self.request(nbest, options)  # here, so that errors are raised before the first image is read
-        given = enumerate(check_several(images, "images"), start=1)
+        given = enumerate(check_several(images, "images", "image"), start=1)
         read = (self._image(image, f"image {number:,}") for number, image in given)
 
         def captioned(part: Sequence[LabelledImage], first: int) -> list[list[Caption]]:

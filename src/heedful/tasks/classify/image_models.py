@@ -51,7 +51,7 @@ class ImageClassifier(
     @overload
     def classify(self, images: Iterable[AnyImage]) -> list[Classification]: ...
     def classify(self, images: AnyImage | Iterable[AnyImage]) -> Classification | list[Classification]:
-        """Classify images, or one image: the path of a file, an array of pixels, or an image of Pillow.
+        """Classify images, or one image: a path, the bytes of a file, an open file, pixels, or an image of Pillow.
 
         An array is height x width, or height x width x 3, of bytes from 0 to 255; a longer one holds several images.
         """
@@ -110,8 +110,8 @@ class ImageAnswerer(AnyClassifier[AnswererNetwork, ImageAnswerEvaluation], Reads
     ) -> ImageAnswer | list[ImageAnswer]:
         """Answer a question about an image, or several questions: about one image, or each about its own.
 
-        An image is the path of a file, an array of pixels (height x width, or height x width x 3), or an image of
-        Pillow.
+        An image is a path, the bytes of a file, an open file, an array of pixels (height x width, or height x width x
+        3), or an image of Pillow.
         """
         if isinstance(questions, str):
             if not is_one_image(images):
@@ -124,7 +124,7 @@ class ImageAnswerer(AnyClassifier[AnswererNetwork, ImageAnswerEvaluation], Reads
         ]
         if is_one_image(images):
             return self._answered([AskedImage(self._image(images, "`images`"), tuple(several))]) if several else []
-        about = list(check_several(images, "images"))
+        about = list(check_several(images, "images", "image"))
         check_one_each(len(several), "question", len(about), "image")
         rows = (
             AskedImage(self._image(image, f"image {number:,}"), (question,))

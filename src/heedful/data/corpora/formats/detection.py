@@ -1,7 +1,7 @@
 """What a file is, told from its name and its first rows: its container, its encoding, and what its columns hold.
 
-At most a few hundred kilobytes are read. Nothing here decides what a recipe does with a file: `heedful init` proposes
-it, and messages name it.
+At most a few hundred kilobytes are read, unless more are asked for. Nothing here decides what a recipe does with a
+file: `heedful init` proposes it, and messages name it.
 """
 
 import codecs
@@ -12,9 +12,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, TypeVar
 
 from heedful.base.errors import UserError, counted
 from heedful.base.files import machine_faults, user_faults
@@ -41,9 +41,10 @@ Words = Literal["squad", "conll", "conllu", "trees", "tmx", "xliff", "text", "em
 Images = Literal["image_folder", "folder", "image", "idx", "npz"]
 Container = Table | Words | Images
 Certainty = Literal["sure", "likely", "in doubt"]
+_Row = TypeVar("_Row")
 
-_SAMPLE: Final = 1 << 18  # bytes that are read
-_ROWS: Final = 2000  # rows whose columns are described
+SAMPLE: Final = 1 << 18  # bytes that are read
+_ROWS: Final = 2000  # rows whose columns are described, evenly spaced among those that are read
 _NAMES_SHOWN: Final = 6
 _UNREADABLE: Final[Mapping[str, tuple[str, str]]] = {  # by suffix: what it is, and the way out
     **dict.fromkeys(
@@ -85,10 +86,12 @@ class Detected:
         return self.container in ("csv", "tsv", "jsonl", "json", "squad_rows")
 
 
-def detect(path: str | Path, folder: str = "", *, separator: str | None = None, header: bool | None = None) -> Detected:
+def detect(
+    path: str | Path, folder: str = "", *, separator: str | None = None, header: bool | None = None, size: int = SAMPLE
+) -> Detected:
     """Return what a file or a folder is; `folder` goes before a relative path. An unreadable file is refused.
 
-    `separator` and `header` are those of a table, where they are known.
+    `separator` and `header` are those of a table, where they are known; `size` is how many bytes are read.
     """
     file, name = locate(str(path), folder), str(path)
     if file.path.is_dir():
@@ -100,7 +103,7 @@ def detect(path: str | Path, folder: str = "", *, separator: str | None = None, 
         raise UserError(f"{file.name} is {what}, which Heedful does not read: {way_out}.")
     if kind == ".npz":
         return _of_arrays(name, file)
-    raw, more = read_start(file, _SAMPLE)
+    raw, more = read_start(file, size)
     if is_image_path(file.path.name) or raw.startswith((b"\x89PNG", b"\xff\xd8\xff")):
         return Detected(name, "image", "an image")
     if raw[:3] == b"\0\0\x08" and len(raw) > 3 and 1 <= raw[3] <= 4 and len(raw) >= 4 + 4 * raw[3]:
@@ -168,10 +171,10 @@ def _json(text: str, lines: Sequence[str], folder: Path) -> dict[str, object] | 
         version = "2.0" if re.search(r'"is_impossible"\s*:|"v?2\.0"', text) else "1.1"
         words = f"questions about texts in SQuAD's form, version {version}"
         return {"container": "squad", "words": words, "facts": {"version": version}}
-    objects = list(objects_of_lines(lines, _ROWS))
+    objects = list(objects_of_lines(_spread([line for line in lines if line.strip()]), _ROWS))
     array = not objects
     if array:
-        objects = [row for _, row in islice(objects_of_array(text), _ROWS)]
+        objects = _spread([row for _, row in objects_of_array(text)])
     if not objects:
         return None
     rows = [dict(flatten(each)) for each in objects]
@@ -277,8 +280,8 @@ def _table(
     plain = [line.split("\t") for line in lines if line.strip()]
     quoted = separator != "\t" or any(cell.startswith('"') and cell.endswith('"') for row in plain for cell in row)
     rows = [row for row in split_rows(lines, separator) if any(map(str.strip, row))] if quoted else plain
-    count, rows = len(rows), rows[: _ROWS + 1]
-    header = detect_header(rows) if header is None else header
+    header = detect_header(rows[: _ROWS + 1]) if header is None else header
+    count, rows = len(rows), [*rows[: bool(header)], *_spread(rows[bool(header) :])]
     if not named and separator != "\t":  # sentences with equally many commas are not a table
         sentences = spaced(rows) > 0.5 and header is not True
         if doubt or ranked[0][1] < 0.98 or sentences or not (header or _typed(rows)):
@@ -298,7 +301,7 @@ def _table(
         "separator": separator,
         "header": header,
         "columns": columns,
-        "rows": min(_ROWS, count - bool(header)),
+        "rows": len(rows) - bool(header),
         **({"more": True} if count - bool(header) > _ROWS else {}),
         "facts": {"separators": [each for each, _ in ranked] if doubt else [separator], "first": first},
     }
@@ -379,6 +382,11 @@ def _of_arrays(name: str, file: TextFile) -> Detected:
     rows = max((shape[0] for _, shape in arrays.values() if shape), default=0)
     words = f"arrays of NumPy: {_shown(list(arrays))}"
     return Detected(name, "npz", words, rows=rows, facts={"arrays": arrays})
+
+
+def _spread(rows: list[_Row]) -> list[_Row]:
+    """Return as many rows as are described, evenly spaced and the first included: a file may be sorted."""
+    return rows if len(rows) <= _ROWS else [rows[index * len(rows) // _ROWS] for index in range(_ROWS)]
 
 
 def _shown(names: Sequence[object]) -> str:

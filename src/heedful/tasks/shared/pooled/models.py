@@ -294,7 +294,7 @@ class PooledImageModel(ReadsImages[NetworkType], PooledModel[NetworkType, Found,
         `refused` is called with the error of an image that cannot be read, for which the prediction is then empty;
         without it the error is raised.
         """
-        given = enumerate(check_several(images, "images"), start=1)
+        given = enumerate(check_several(images, "images", "image"), start=1)
         read = (self._image(image, f"image {number:,}") for number, image in given)
         return self.stream_images(read, chunk=chunk, refused=refused)
 
@@ -314,7 +314,7 @@ class PooledImageModel(ReadsImages[NetworkType], PooledModel[NetworkType, Found,
 
     def embed(self, images: AnyImage | Iterable[AnyImage]) -> NDArray[np.float32]:
         """Return one vector per image (images x width), pooled from those of its patches."""
-        several = [images] if is_one_image(images) else check_several(images, "images")
+        several = [images] if is_one_image(images) else check_several(images, "images", "image")
         rows = [self._image(image, f"image {number:,}") for number, image in enumerate(several, start=1)]
         if not rows:
             return np.zeros((0, self._encoder.memory_width), np.float32)
