@@ -195,8 +195,8 @@ class Plan:
     def with_output(self, packed: Packed8) -> Self:
         """Return the plan with another last product; it shares all other operations."""
         made = copy(self)
-        made.ops, made.strides, made._frozen = self.ops[:-1], [*self.strides], None
-        made._kept, made.strides[OUT] = self._kept[:-1], 0
+        made.ops, made.widths, made._frozen = self.ops[:-1], [*self.widths], None
+        made._kept, made.widths[OUT] = self._kept[:-1], 0
         made.linear(X, OUT, packed)
         return made
 
