@@ -44,13 +44,16 @@ class Shortlists(OfSentences):
     def of(cls, queries: Sequence[Query], device: torch.device) -> "tuple[Shortlists, Int[Tensor, 'U']]":
         """Return the shortlists of queries, and the words that are on any of them."""
         lists = [_list_of(query) for query in queries]
-        words_U = np.unique(np.concatenate(lists))
+        every = np.concatenate(lists)
+        listed = np.zeros(every.max() + 1, bool)  # faster than sorting
+        listed[every] = True
+        words_U, places = np.flatnonzero(listed), np.cumsum(listed) - 1
         longest = -(-max(map(len, lists)) // _MULTIPLE) * _MULTIPLE
         tokens_BL = np.full((len(lists), longest), PAD)
         empty_BL = np.ones((len(lists), longest), bool)
         for row, tokens in enumerate(lists):
             tokens_BL[row, : len(tokens)], empty_BL[row, : len(tokens)] = tokens, False
-        columns_BL = np.searchsorted(words_U, tokens_BL)
+        columns_BL = places[tokens_BL]
         made = cls(*(torch.from_numpy(part).to(device) for part in (tokens_BL, columns_BL, empty_BL)))
         return made, torch.from_numpy(words_U).to(device)
 
