@@ -29,6 +29,7 @@ from heedful.decode.settings import SearchSettings
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import State
 from heedful.native.decoder import NativeDecoder
+from heedful.native.encoder import use_native_blocks
 from heedful.native.int8 import Int8Output, to_int8
 from heedful.native.library import library
 from heedful.nn.layers.embedding import Output
@@ -165,7 +166,8 @@ def test_neighbours_change_no_bit_of_what_kernels_find(model_of: ModelOf, kind: 
         pytest.skip("there are no kernels")
     assert isinstance(scorer.decoder, NativeDecoder)
     settings = replace(SETTINGS[kind], aligned=False, coverage=0.0)
-    queries = queries_of(some_lists(WIDE), [[4, 4], [], [100], [90, 8, 99]])
+    queries = [query for seed in range(6) for query in queries_of(some_lists(WIDE, seed), [[4, 4], [], [100], [90, 8]])]
+    queries = [replace(query, number=number) for number, query in enumerate(queries)]
     together = found_by(scorer, queries, settings)
     assert together == [found_by(scorer, [query], settings)[0] for query in queries]
 
@@ -177,6 +179,7 @@ def in_int8(model: EncoderDecoder) -> EncoderDecoder:
     made = deepcopy(model).float()
     set_precision(made, torch.float32)
     to_int8(made)
+    use_native_blocks(made)
     return made
 
 
