@@ -186,8 +186,8 @@ def in_int8(model: EncoderDecoder) -> EncoderDecoder:
 @pytest.mark.parametrize("family", one_in(4, FAMILIES))
 def test_int8_decoders_search_lists_as_the_reference_does(model_of: ModelOf, family: str) -> None:
     model = in_int8(model_of(family, words=WIDE))
-    queries = queries_of(some_lists(WIDE))
-    for query, found in zip(queries, found_by(model, queries, SETTINGS["beam"]), strict=True):
+    for query in queries_of(some_lists(WIDE)):  # one by one: what kernels do not run may round otherwise in a batch
+        (found,) = found_by(model, [query], SETTINGS["beam"])
         masked = Masked(model, tuple(list_of(query)))
         expected = found_by(masked, [replace(query, shortlist=None)], SETTINGS["beam"])[0]
         assert [one.tokens for one in found] == [one.tokens for one in expected]
