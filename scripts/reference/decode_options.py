@@ -4,17 +4,18 @@ import re
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
-from heedful.config.decode import Decode
+from heedful.config.decode import OF_LOADING, Decode
 
 _SOURCE = Path(__file__).resolve().parents[2] / "src/heedful/config/decode.py"
 _BODY = re.compile(r"(?<=    # Written from `Decode` by `make reference`\.\n).*?(?=\n\n)", re.DOTALL)
 
 
 def decode_options() -> str:
-    """Return config/decode.py with a keyword for every key of [decode], of the same type."""
+    """Return config/decode.py with a keyword for every key of [decode] that a call has, of the same type."""
     lines = [
         f'    {key}: Annotated[{_written(field.annotation)} | None, _of_recipe("{key}")]'
         for key, field in Decode.model_fields.items()
+        if key not in OF_LOADING
     ]
     return _BODY.sub(lambda match: "\n".join(lines), _SOURCE.read_text(encoding="utf-8"), count=1)
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from heedful.metrics.own_metrics import Metric
     from heedful.runs.averaging import average
     from heedful.runs.callbacks import Callback, Checkpoint, Validation
+    from heedful.runs.quantizing import quantize
     from heedful.runs.train import Run, train
     from heedful.tasks.answer.answer import Answer, Span
     from heedful.tasks.answer.model import Reader
@@ -124,6 +125,7 @@ __all__ = [
     "evaluate",
     "learn_shortlist",
     "load",
+    "quantize",
     "train",
 ]
 _HOMES = {  # modules that are imported when a name is first used
@@ -180,6 +182,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "evaluate": "heedful.tasks.evaluate",
     "learn_shortlist": "heedful.tasks.translate.learning",
     "load": "heedful.tasks.loading",
+    "quantize": "heedful.runs.quantizing",
     "train": "heedful.runs.train",
 }
 

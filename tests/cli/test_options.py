@@ -13,12 +13,13 @@ from tests.shared.refusals import refuses
 
 from heedful.base.options import Option, options_of
 from heedful.cli.options import Group, flag, option, with_option_groups
-from heedful.config.decode import Decode, DecodeOptions
+from heedful.config.decode import OF_LOADING, Decode, DecodeOptions
 from heedful.config.section import written_meaning
 from heedful.tasks.generate.generation import GenerateOptions
 
 SEARCHING = ("translate", "parse", "caption", "evaluate", "compare")
 SAMPLING = {"sample", "temperature", "top_k", "top_p", "min_p", "seed"}
+OF_CALLS = [key for key in Decode.model_fields if key not in OF_LOADING]  # --precision is an option of every model
 
 
 def shown_by(verb: str) -> dict[str, tuple[Any, Any, Any]]:
@@ -51,12 +52,12 @@ def test_every_option_of_generate_in_python_is_one_of_the_command_line() -> None
 
 
 def test_the_options_are_the_keys_of_a_recipes_decode_table_and_of_a_call_in_python() -> None:
-    assert list(options_of(DecodeOptions)) == list(Decode.model_fields)
+    assert list(options_of(DecodeOptions)) == OF_CALLS
     for name, kind in get_type_hints(DecodeOptions).items():
         assert kind == Optional[Decode.model_fields[name].annotation]  # noqa: UP045 - known at run time only
 
 
-@pytest.mark.parametrize("name", Decode.model_fields)
+@pytest.mark.parametrize("name", OF_CALLS)
 def test_an_option_has_the_bounds_of_the_recipes_key(name: str) -> None:
     key = Decode.model_fields[name]
     kind, option, default = shown_by("translate")[name]

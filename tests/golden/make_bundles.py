@@ -44,6 +44,7 @@ import heedful
 
 HERE: Final = Path(__file__).parent / "bundles"
 BUNDLES: Final[Mapping[str, Golden]] = {**TRANSLATORS, **PARSERS, **TEXT_MODELS, **PICTURES}
+QUANTIZED: Final = {"transformer-int8": "transformer"}  # copies in int8, and the goldens that they are of
 _CLEAR: Final = 1e-4  # how far apart what is ranked must be, so that no other machine ranks it otherwise
 
 
@@ -87,6 +88,16 @@ def make(name: str) -> None:
     record.write_text(json.dumps({"asked": golden.asked, "answered": answered}, ensure_ascii=False) + "\n")
 
 
+def make_quantized(name: str) -> None:
+    """Quantize a golden, and keep the copy and its answers."""
+    kept, record, original = HERE / name, HERE / f"{name}.json", HERE / QUANTIZED[name]
+    asked = json.loads(original.with_name(f"{original.name}.json").read_text())["asked"]
+    heedful.quantize(original, kept)
+    answered = answers(kept, asked)
+    refuse_close_calls(name, answered)
+    record.write_text(json.dumps({"asked": asked, "answered": answered}, ensure_ascii=False) + "\n")
+
+
 def refuse_close_calls(name: str, answered: Mapping[str, Any]) -> None:
     """Refuse answers whose order may be another on another machine: ask something else, or train otherwise."""
     for first, second in _ranked(answered):
@@ -116,11 +127,11 @@ def _ranked(answered: Mapping[str, Any]) -> Iterator[tuple[float, float]]:
 
 def main(names: Sequence[str]) -> None:
     """Make the goldens of these names."""
-    unknown = [name for name in names if name not in BUNDLES]
+    unknown = [name for name in names if name not in (*BUNDLES, *QUANTIZED)]
     if unknown or not names:
-        raise SystemExit(f"Name some of: {', '.join(BUNDLES)}")
+        raise SystemExit(f"Name some of: {', '.join((*BUNDLES, *QUANTIZED))}")
     for name in names:
-        make(name)
+        (make_quantized if name in QUANTIZED else make)(name)
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ _M_TRIM_THRESHOLD: Final = -1  # from malloc.h
 _M_MMAP_THRESHOLD: Final = -3
 _TRIALS: Final = 5
 PRECISIONS: Final = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+INT8: Final = "int8"  # of trained models on a CPU
 WORTH_IT: Final = 1.2  # bfloat16 must be this many times faster than float32 to be chosen on a CPU
 
 

@@ -42,7 +42,8 @@ _Quiet = Annotated[
     bool, typer.Option("--quiet", "-q", help="Show results, warnings and errors only: no notes, no progress.")
 ]
 _Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Also show times, memory, and the traceback of an error.")
+    bool,
+    typer.Option("--verbose", "-v", help="Also show times, memory, what computes int8, and the traceback of an error."),
 ]
 # Old names of options, by verb, or of every verb: they still work, and say what the option is called now.
 OLD_OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -86,6 +87,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "plot": ("heedful.cli.verbs.plot", "Draw positions, schedules, networks and cells as the papers do."),
     "shortlist": ("heedful.cli.verbs.shortlist", "Learn which target tokens translate which source tokens."),
     "average": ("heedful.cli.verbs.average", "Average checkpoints or models into one model."),
+    "quantize": ("heedful.cli.verbs.quantize", "Write a model in int8: a quarter of the size, for a CPU."),
     "embed": ("heedful.cli.verbs.embed", "Write texts as vectors, for search, clustering and other models."),
     "tokens": ("heedful.cli.verbs.tokens", "Show the pieces and ids of texts, or a batch as the model sees it."),
     "import": (
@@ -152,8 +154,16 @@ def main() -> None:
 def run(arguments: Sequence[str]) -> int:
     """Run one command line and return its exit code; only a bug raises."""
     messages.reset()
-    with on_command_line(), listening(lambda found: messages.note(f"{found}.")):
+    with on_command_line(), listening(_note, _detail):
         return _run(arguments)
+
+
+def _note(found: str) -> None:
+    messages.note(f"{found}.")
+
+
+def _detail(found: str) -> None:
+    messages.detail(f"{found}.")
 
 
 def _run(arguments: Sequence[str]) -> int:

@@ -48,6 +48,12 @@ def note(message: str) -> None:
         warn(message)
 
 
+def detail(message: str) -> None:
+    """With --verbose, say how something is done."""
+    if _asked.verbose:
+        warn(message)
+
+
 def warn(message: str) -> None:
     """Say something that the user should know even with --quiet."""
     write_message(f"heedful: {message}")

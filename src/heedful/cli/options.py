@@ -81,8 +81,13 @@ WithOption = Annotated[
 ]
 _DEVICE: Final = option("auto, cpu, cuda or cuda:1; auto uses a GPU if there is one.", "--device", metavar="NAME")
 _PRECISION: Final = option("auto, float32 or bfloat16; auto uses bfloat16 on a GPU.", "--precision", metavar="NAME")
+_MODEL_PRECISION: Final = option(
+    "auto, float32, bfloat16 or, on a CPU, int8; auto is the model's `decode.precision`, or bfloat16 on a GPU.",
+    "--precision",
+    metavar="NAME",
+)
 DeviceOption = Annotated[str, _DEVICE]
-PrecisionOption = Annotated[str, _PRECISION]
+PrecisionOption = Annotated[str, _MODEL_PRECISION]
 TrainingDeviceOption = Annotated[str | None, _DEVICE]  # None: the recipe's
 TrainingPrecisionOption = Annotated[str | None, _PRECISION]
 SplitOption = Annotated[Literal["valid", "test"] | None, option("Corpora of the recipe to use (default: test).")]

@@ -23,7 +23,7 @@ _MOST: Final = 10_000  # hypotheses of a sentence; sizes that no machine holds a
 
 
 class Decode(Section):
-    """Settings of the search for translations; options of the command line take precedence."""
+    """Settings of a trained model in use: its search and its precision; options of the command line take precedence."""
 
     beam: Annotated[int, Field(ge=1, le=10_000)] = 4
     """Beam size; 1 is greedy search."""
@@ -55,6 +55,12 @@ class Decode(Section):
     """Minimum probability of a sampled token, as a fraction of that of the most likely one; 0 allows all."""
     mbr_seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
     """Seed of these samples; the same seed draws the same."""
+    precision: Literal["auto", "float32", "bfloat16", "int8"] = "auto"
+    """Precision in which the trained model is used, whatever its task; int8 is for a CPU.
+
+    It is chosen when the model is loaded, by `--precision` or by this key. auto is bfloat16 on a GPU and float32 on a
+    CPU; on a GPU int8 is auto. `heedful quantize` writes a model for which it is int8.
+    """
 
 
 class Evaluate(Section):
@@ -70,6 +76,9 @@ class Evaluate(Section):
     """Whether an output is the phonemes of one word, so that WER is the share of wrong outputs."""
 
 
+OF_LOADING: Final = ("precision",)  # keys of [decode] that are chosen when a model is loaded, not by each call
+
+
 # --- keywords of a call -----------------------------------------------------------------------------------------------
 
 
@@ -81,7 +90,7 @@ def _of_recipe(key: str) -> Option:
 
 
 class DecodeOptions(TypedDict, total=False):
-    """Keys of the recipe's [decode]; a key that is left out, or None, has the recipe's value."""
+    """Keys of the recipe's [decode] that a call has too; one that is left out, or None, has the recipe's value."""
 
     # Written from `Decode` by `make reference`.
     beam: Annotated[int | None, _of_recipe("beam")]

@@ -34,7 +34,7 @@ class Tables(Section):
     train: Train = Field(default_factory=Train, examples=[{"steps": 20000}])
     """Optimisation, checkpoints and validation."""
     decode: Decode = Field(default_factory=Decode, examples=[{"beam": 5}])
-    """Search for translations."""
+    """Search for translations, and the precision of the trained model."""
     evaluate: Evaluate = Field(default_factory=Evaluate, examples=[{"bleu_tokenize": "13a"}])
     """Computation of scores."""
 

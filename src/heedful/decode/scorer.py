@@ -12,6 +12,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.base.errors import UserError
+from heedful.base.notes import detail
 from heedful.base.packed import Packed
 from heedful.decode.frontiers.token_scores import USUAL, Ranking, normaliser
 from heedful.decode.shortlist import Shortlists
@@ -20,6 +21,7 @@ from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.models.protocols import Decoder, Generator, State, with_words
 from heedful.native.decoder import NativeDecoder, native_decoder
 from heedful.native.int8 import is_int8
+from heedful.native.library import library
 from heedful.nn.layers.embedding import Output
 
 
@@ -41,6 +43,8 @@ class SingleModel:
             found = native_decoder(self.model.decoder)
             if isinstance(found, NativeDecoder):
                 return found
+            if library() is not None:
+                detail(f"int8: PyTorch runs this decoder, not the kernels: {found}")
         return self.model.decoder
 
     @property

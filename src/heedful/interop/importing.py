@@ -7,14 +7,14 @@ from typing import Final
 
 from torch import nn
 
-from heedful.base.errors import UserError, by_caller
+from heedful.base.errors import UserError
 from heedful.base.files import new_folder, output_folder
 from heedful.interop.bert import read_bert
 from heedful.interop.language_models import read_gpt2, read_llama
 from heedful.interop.marian import read_marian
 from heedful.interop.model_folder import ModelFolder, open_folder
 from heedful.interop.vit import read_vit
-from heedful.models.bundle import CONFIG, Bundle, write_description, write_weights
+from heedful.models.bundle import Bundle, refuse_used_folder, write_description, write_weights
 from heedful.runs.model_card import write_card
 
 READERS: Final[Mapping[str, Callable[[ModelFolder], Bundle[nn.Module]]]] = {  # by `model_type`
@@ -37,9 +37,7 @@ class ImportedModel:
 def import_model(path: str | Path, out: str | Path) -> ImportedModel:
     """Write the bundle of a model in a Hugging Face folder, of which no code is run and nothing is changed."""
     folder, bundle_folder = open_folder(Path(path)), output_folder(out)
-    if bundle_folder.exists() and any(bundle_folder.iterdir()):
-        what = "a model" if (bundle_folder / CONFIG).exists() else "files"
-        raise UserError(f"{bundle_folder} already holds {what}: choose another {by_caller('--out', 'folder')}.")
+    refuse_used_folder(bundle_folder)
     if folder.model_type not in READERS:
         raise UserError(
             f"{folder.config.where}: `model_type` is {folder.model_type}, but Heedful imports {', '.join(READERS)}."

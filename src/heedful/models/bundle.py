@@ -5,6 +5,7 @@ config.json          the format's number, the resolved recipe, a classifier's la
 tokenizer.json       (tokenizer.source.json and tokenizer.target.json where vocabularies are separate)
 model.safetensors    the weights
 README.md            the model card
+shortlist.safetensors  in translators, once it was learned: what `--shortlist` searches among
 
 Absolute paths of the recipe are no part of it: `config/reading/places.py`.
 
@@ -20,7 +21,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Final, Generic, TypeVar, overload
 
-from torch import nn
+from torch import Tensor, nn
 
 from heedful.base.errors import UserError, by_caller
 from heedful.base.files import read_bytes, read_json, write_bytes, write_json
@@ -42,6 +43,7 @@ from heedful.version import __version__
 
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "README.md"
+SHORTLIST: Final = "shortlist.safetensors"
 
 NetworkType = TypeVar("NetworkType", bound=nn.Module, covariant=True)
 Wanted = TypeVar("Wanted", bound=nn.Module)
@@ -102,12 +104,19 @@ def _identity(config: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
-def write_weights(folder: Path, model: nn.Module) -> None:
+def write_weights(folder: Path, model: nn.Module, in_int8: Mapping[str, tuple[Tensor, Tensor]] | None = None) -> None:
     """Write the weights: one rename, so that a reader finds the old model or the new one.
 
-    They state which config they belong to, if it is there already.
+    They state which config they belong to, if it is there already. `in_int8` has matrices in int8, with their scales.
     """
-    write_bytes(folder / WEIGHTS, weights_to_bytes(model, next(iter(_identities(folder)), None)))
+    write_bytes(folder / WEIGHTS, weights_to_bytes(model, next(iter(_identities(folder)), None), in_int8))
+
+
+def refuse_used_folder(folder: Path) -> None:
+    """Refuse to write a new model over another one, or over other files."""
+    if folder.exists() and any(folder.iterdir()):
+        what = "a model" if (folder / CONFIG).exists() else "files"
+        raise UserError(f"{folder} already holds {what}: choose another {by_caller('--out', 'folder')}.")
 
 
 def copy_weights(source: Path, folder: Path) -> None:

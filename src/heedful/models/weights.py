@@ -1,4 +1,8 @@
-"""A model's weights as safetensors bytes: inert, checked by a hash of the values, shared matrices stored once."""
+"""A model's weights as safetensors bytes: inert, checked by a hash of the values, shared matrices stored once.
+
+A matrix may be stored in int8: as whole numbers NAME, and NAME.scale in float32, one scale per row. It is read as
+float32, row n as NAME[n] * NAME.scale[n].
+"""
 
 import hashlib
 import json
@@ -18,11 +22,20 @@ from heedful.config.model.any import AnyModel, least_parameters
 _HEADER_SIZE: Final = 8  # bytes of the length of a safetensors header
 _SMALL: Final = 50_000_000  # parameters of a model that any machine holds
 _CONFIG: Final = "config"  # an entry of the header's metadata
+_SCALE: Final = ".scale"  # after the name of a matrix in int8
+_RESTORE: Final = "restore it from a copy or train again."
 
 
-def weights_to_bytes(model: nn.Module, belongs_to: str | None = None) -> bytes:
-    """Serialize the parameters by name; the header holds their sha256, and that of the config they belong to."""
+def weights_to_bytes(
+    model: nn.Module, belongs_to: str | None = None, in_int8: Mapping[str, tuple[Tensor, Tensor]] | None = None
+) -> bytes:
+    """Serialize the parameters by name; the header holds their sha256, and that of the config they belong to.
+
+    `in_int8` has the matrices that are stored in int8, with their scales.
+    """
     tensors = {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
+    for name, (whole_NK, scale_N) in (in_int8 or {}).items():
+        tensors |= {name: whole_NK.contiguous(), name + _SCALE: scale_N.contiguous()}
     # One entry only: the order of several is arbitrary, and equal weights would not be equal bytes.
     data = save_tensors(tensors, metadata={"sha256": _digest(tensors)})
     return data if belongs_to is None else state_config(data, belongs_to)
@@ -51,7 +64,7 @@ def _header(data: bytes) -> tuple[int, dict[str, Any]]:
 
 def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
     """Read parameters into a model, or raise what is wrong with the file and leave the model as it was."""
-    tensors = tensors_from_bytes(data, where)
+    tensors = _with_floats(tensors_from_bytes(data, where), where)
     expected, found = shapes_of(dict(model.named_parameters())), shapes_of(tensors)
     name = first_difference(expected, found)
     if name:
@@ -62,11 +75,30 @@ def weights_from_bytes(model: nn.Module, data: bytes, where: Path) -> None:
     whole = sorted(name for name, tensor in tensors.items() if not tensor.is_floating_point())
     if whole:
         kind = str(tensors[whole[0]].dtype).removeprefix("torch.")
-        raise UserError(
-            f"{where}: `{whole[0]}` holds {kind}, but weights are floating-point numbers: restore it from a copy or "
-            "train again."
-        )
+        raise UserError(f"{where}: `{whole[0]}` holds {kind}, but weights are floating-point numbers: {_RESTORE}")
     set_weights(model, tensors)
+
+
+def _with_floats(tensors: Mapping[str, Tensor], where: Path) -> dict[str, Tensor]:
+    """Return weights with the matrices that are stored in int8 as float32."""
+    scaled = [name for name, tensor in tensors.items() if tensor.dtype == torch.int8 and name + _SCALE in tensors]
+    floats = dict(tensors)
+    for name in scaled:
+        whole_NK, scale_N = tensors[name], floats.pop(name + _SCALE)
+        if whole_NK.dim() != 2 or scale_N.shape != whole_NK.shape[:1]:
+            raise UserError(
+                f"{where}: `{name}` in int8 is {tuple(whole_NK.shape)} and its scales are {tuple(scale_N.shape)}, but "
+                f"it must be a matrix with one scale per row: {_RESTORE}"
+            )
+        if scale_N.dtype != torch.float32:
+            kind = str(scale_N.dtype).removeprefix("torch.")
+            raise UserError(f"{where}: `{name}{_SCALE}` holds {kind}, but scales of int8 are float32: {_RESTORE}")
+        if not (scale_N.isfinite() & (scale_N >= 0)).all():
+            raise UserError(
+                f"{where}: `{name}{_SCALE}` has negative or infinite scales or values that are not numbers: {_RESTORE}"
+            )
+        floats[name] = whole_NK.float() * scale_N.unsqueeze(1)
+    return floats
 
 
 def set_weights(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
@@ -105,12 +137,10 @@ def tensors_from_bytes(data: bytes, where: Path) -> dict[str, Tensor]:
         tensors = load_tensors(data)
         _, header = _header(data)
     except (SafetensorError, ValueError, KeyError) as error:
-        raise UserError(f"{where} is damaged ({error}): restore it from a copy or train again.") from error
+        raise UserError(f"{where} is damaged ({error}): {_RESTORE}") from error
     stated = header.get("__metadata__", {}).get("sha256")
     if stated is not None and stated != _digest(tensors):
-        raise UserError(
-            f"{where} is damaged (its sha256 is not the stated one): restore it from a copy or train again."
-        )
+        raise UserError(f"{where} is damaged (its sha256 is not the stated one): {_RESTORE}")
     return tensors
 
 

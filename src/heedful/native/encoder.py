@@ -24,7 +24,8 @@ class NativeBlock:
     def __call__(self, x: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """Transform all tokens."""
         kernels = library()
-        if kernels is None or not len(x) or computes_by_equation() or is_watched(self._block):
+        has_gradient = torch.is_grad_enabled() and x.requires_grad
+        if kernels is None or not len(x) or has_gradient or computes_by_equation() or is_watched(self._block):
             return type(self._block).forward(self._block, x, layout)
         width = self._plan.width
         y = F.pad(x.detach().float(), (0, self._plan.stride(X) - width))

@@ -8,7 +8,8 @@ inputs at a time, 128 added, and filled up with zeros to multiples of 64.
 """
 
 import ctypes
-from typing import Final, NamedTuple
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -16,7 +17,7 @@ from jaxtyping import Float, Int, Int8, UInt8
 from torch import Tensor, nn
 
 from heedful.native.library import LINEAR, Frame, Library, Op, library
-from heedful.nn.layers.embedding import Output
+from heedful.nn.layers.embedding import Embedding, MixedEmbedding, Output
 from heedful.nn.layers.linear import Linear
 
 GRANULE: Final = 64  # widths of buffers and of stored weights are multiples of it
@@ -146,12 +147,24 @@ class Int8Linear(nn.Module):
         return made
 
     @property
+    def weight(self) -> Float[Tensor, "N K"]:
+        """The matrix in float32, made anew, for what reads it without applying the map."""
+        return self.quantized.floats()
+
+    @property
     def size(self) -> int:
         """The number of weights in int8."""
         return self.out_features * self.in_features
 
     def forward(self, x: Float[Tensor, "*any K"]) -> Float[Tensor, "*any N"]:
         """Apply the map."""
+        if torch.is_grad_enabled() and x.requires_grad:
+            through: Tensor = _StraightThrough.apply(x, self)  # type: ignore[no-untyped-call]
+            return through
+        return self.apply_to(x)
+
+    def apply_to(self, x: Float[Tensor, "*any K"]) -> Float[Tensor, "*any N"]:
+        """Apply the map, without a gradient."""
         x_MK = x.detach().reshape(-1, self.in_features).float()
         kernels = library()
         y_MN = self._by_equation(x_MK) if kernels is None else self._by_kernels(kernels, x_MK)
@@ -168,6 +181,21 @@ class Int8Linear(nn.Module):
         products_MN = (q_MK.double() @ q_NK.T.double()).float()
         y_MN = products_MN * (greatest_M1 / 127 * scale_N)
         return y_MN if self.bias is None else y_MN + self.bias
+
+
+class _StraightThrough(torch.autograd.Function):
+    """dL/dx = dL/dy W: the gradient of the map as if nothing were rounded      Bengio et al. 2013"""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, linear: Int8Linear) -> Tensor:
+        """Apply the map."""
+        ctx.linear = linear
+        return linear.apply_to(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> tuple[Tensor, None]:
+        """Return the gradient of the input."""
+        return gradients[0] @ ctx.linear.weight.to(gradients[0].dtype), None
 
 
 class Int8Output(Output):
@@ -187,21 +215,53 @@ class Int8Output(Output):
         return Int8Output(super().select(words_U), self.map.select(words_U))
 
 
-def to_int8(network: nn.Module) -> None:
-    """Replace all linear maps and output layers of a network on a CPU, in place; matrices of embeddings are rounded.
+def int8_weights(network: nn.Module) -> dict[str, nn.Parameter]:
+    """Return the matrices that `to_int8` rounds by name: of linear maps, outputs, embeddings and recurrent cells."""
+    chosen = {id(matrix) for module in network.modules() for matrix in _matrices(module)}
+    return {name: weight for name, weight in network.named_parameters() if id(weight) in chosen}
 
-    An embedding that shares the matrix of an output layer keeps its values as they are quantized, so that a network is
-    the same whether it was quantized on disk or when it was loaded.
+
+def _matrices(module: nn.Module) -> Iterator[Tensor]:
+    if type(module) is Linear or isinstance(module, Output | Embedding):
+        yield module.weight
+    if isinstance(module, MixedEmbedding):
+        yield from module.others
+    if isinstance(module, nn.RNNBase):
+        yield from (weight for weight in module.parameters(recurse=False) if weight.dim() == 2)  # not biases
+
+
+def to_int8(network: nn.Module) -> None:
+    """Replace all linear maps and output layers of a network on a CPU, in place.
+
+    Embeddings and recurrent cells compute in float32, with the values that their matrices have when they are quantized:
+    a network is the same whether it was quantized on disk or when it was loaded.
     """
+    rounded: set[int] = set()
     for module in list(network.modules()):
-        if isinstance(module, Output) and not isinstance(module, Int8Output):
-            module.weight.data = quantize(module.weight).floats()
+        for matrix in () if type(module) is Linear or isinstance(module, Int8Output) else _matrices(module):
+            if id(matrix) not in rounded:
+                matrix.data = quantize(matrix).floats()
+                rounded.add(id(matrix))
+    made: dict[nn.Module, nn.Module] = {}  # what several modules share, they still share
     for parent in list(network.modules()):
         for name, child in list(parent.named_children()):
             if type(child) is Linear:
-                setattr(parent, name, Int8Linear(child.weight, child.bias))
+                made[child] = made.get(child) or Int8Linear(child.weight, child.bias)
             elif type(child) is Output:
-                setattr(parent, name, Int8Output(child))
+                made[child] = made.get(child) or Int8Output(child)
+            if child in made:
+                setattr(parent, name, made[child])
+
+
+def count_parameters(network: nn.Module) -> int:
+    """Return the number of a network's parameters, whatever they are stored in."""
+    count = sum(parameter.numel() for parameter in network.parameters())
+    for module in network.modules():
+        if isinstance(module, Int8Linear):
+            count += module.size
+        elif isinstance(module, Int8Output):  # its map has a copy of its weights
+            count -= module.map.size + (0 if module.map.bias is None else module.map.bias.numel())
+    return count
 
 
 def is_int8(network: nn.Module) -> bool:

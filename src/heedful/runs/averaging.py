@@ -11,11 +11,11 @@ from heedful.config.reading.toml import shown
 from heedful.config.task_rules import TaskRules
 from heedful.config.train.table import Average
 from heedful.models.bundle import (
-    CONFIG,
     WEIGHTS,
     build_network_of,
     read_bundle,
     read_description,
+    refuse_used_folder,
     write_description,
     write_weights,
 )
@@ -37,11 +37,7 @@ def average(
 ) -> list[Path]:
     """Average several models, or the last or best n checkpoints of one run; return the averaged folders."""
     folder = output_folder(out)
-    if folder.exists() and any(folder.iterdir()):
-        raise UserError(
-            f"{folder} already holds {'a model' if (folder / CONFIG).exists() else 'files'}: choose another "
-            f"{by_caller('--out', 'folder')}."
-        )
+    refuse_used_folder(folder)
     first = Path(models[0])
     rules = None if task is None else task.rules
     recipe, vocabularies = read_description(first, rules)

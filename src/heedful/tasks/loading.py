@@ -77,10 +77,10 @@ def load(path: str | PathLike[str], *given: Any, **options: Any) -> Any:
     `heedful.load("runs/mine", heedful.Translator)` returns a Translator, for type checkers and readers, and refuses
     a model of another class.
 
-    `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16" or
-    "auto": bfloat16 on a GPU, float32 elsewhere. `ensemble` are models that translate or parse together
-    with the first. `task`, `network` and `tokenizer` are for a model that was trained with your own, as by
-    `heedful.train(..., task=task)`.
+    `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16",
+    on a CPU "int8", or "auto": the recipe's `decode.precision`, and without it bfloat16 on a GPU and float32 elsewhere.
+    `ensemble` are models that translate or parse together with the first. `task`, `network` and `tokenizer` are for a
+    model that was trained with your own, as by `heedful.train(..., task=task)`.
     """
     by_place = bool(given) and not isinstance(given[0], str)  # the class comes second, where calls may have the device
     return _load(path, *(given if by_place else (None, *given)), **options)

@@ -78,6 +78,13 @@ def test_python_learns_what_the_command_learns(model: Path) -> None:
     assert all((part == by_command[name]).all() for name, part in load_file(learned.path).items())
 
 
+def test_a_model_in_int8_keeps_the_shortlist(model: Path, sentences: Sentences, tmp_path: Path) -> None:
+    heedful.learn_shortlist(model)
+    heedful.quantize(model, tmp_path / "int8")
+    loaded, texts = heedful.Translator.load(tmp_path / "int8", device="cpu"), sentences(12)
+    assert loaded.translate(texts, shortlist=True) == loaded.translate(texts)
+
+
 def test_a_model_without_one_says_how_to_learn_it(model: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "text").write_text("ant\n")
     assert run(["translate", str(model), str(tmp_path / "text"), "--shortlist", "--device", "cpu"]) == 2

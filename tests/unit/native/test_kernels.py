@@ -1,4 +1,4 @@
-"""Each operation of the kernels is its definition, for random shapes; no shape reads or writes outside of its buffers."""
+"""Each operation of the kernels is its definition, for random shapes, and stays inside its buffers."""
 
 import os
 import subprocess

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from heedful.doctor.estimates.memory import Memory
     from heedful.doctor.examination import DataReport, RunPlan, Time
     from heedful.doctor.findings import Finding
+    from heedful.doctor.kernels import Kernels
     from heedful.doctor.token_statistics import Histogram, TokenStatistics
 
 
@@ -47,7 +48,7 @@ def command(
 ) -> None:
     """Check a recipe and its data before training: suspicious rows and images, computation, memory and time.
 
-    Given the folder of a model, list what it would reveal if it were published.
+    Given the folder of a model, list what it would reveal if it were published, and say what would run it in int8.
     """
     check_output(output)
     if (expand_user(recipe) / CONFIG).is_file():
@@ -81,19 +82,31 @@ def command(
 
 
 def _examine_model(folder: Path, as_json: bool, output: Path | None, strict: bool) -> None:
-    """Write what the folder of a model would reveal."""
+    """Write what the folder of a model would reveal, and what computes it in int8."""
+    from heedful.doctor.kernels import examine_kernels
     from heedful.doctor.publishing import examine_model
 
-    found = examine_model(folder)
+    found, kernels = examine_model(folder), examine_kernels()
     lines = [f"A published model has {', '.join(found.files)}.", ""]
     for finding in found.findings:
         lines += _finding(finding)
     lines += [] if found.findings else ["Nothing private was found."]
     lines += ["", *_wrapped("What weights remember of their training data cannot be seen in this way.", "", "")]
-    write_result(asdict(found) if as_json else "\n".join(lines), output)
+    lines += ["", *_kernels(kernels)]
+    write_result(asdict(found) | {"int8": asdict(kernels)} if as_json else "\n".join(lines), output)
     warnings = sum(finding.severity == "warning" for finding in found.findings)
     if strict and warnings:
         raise UserError(f"{folder}: {counted(warnings, 'warning')}, listed in the report: mend them before publishing.")
+
+
+def _kernels(kernels: "Kernels") -> list[str]:
+    if kernels.missing is not None:
+        return _wrapped(f"In int8, PyTorch computes everything on this CPU, as {kernels.missing}.", "", "")
+    rows = {"compiler": kernels.compiler, "library": kernels.library}
+    return [
+        f"In int8, kernels for {kernels.instructions} compute what they can on this CPU.",
+        *(line for label, text in rows.items() for line in _wrapped(str(text), _row(label, ""))),
+    ]
 
 
 def _say(message: str) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import struct
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from heedful.base.errors import UserError, counted, suggestion
 from heedful.base.files import machine_faults, user_faults
 from heedful.data.images.decoding import Pixels
+from heedful.data.zip_files import open_zip
 
 _BYTES: Final = 0x08  # the only type of idx files that images and labels have: one byte without a sign
 _MOST_AXES: Final = 4
@@ -45,7 +47,7 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
 
 def read_npz(path: Path, name: str) -> NDArray[Any]:
     """Read an array by its name from a file of NumPy (.npz); objects of Python are refused."""
-    with _reading(path), zipfile.ZipFile(path) as archive:
+    with _reading(path), open_zip(path) as archive:
         names = [member.removesuffix(".npy") for member in archive.namelist()]
         if name not in names:
             raise UserError(f"{path} has no array `{name}`.{suggestion(name, names)}")
@@ -110,7 +112,10 @@ def _npy_header(member: IO[bytes], name: str) -> tuple[tuple[int, ...], np.dtype
     readers = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
     if version not in readers:
         raise UserError(f"{name} is an array of NumPy's format {version[0]}.{version[1]}: save it with `numpy.savez`.")
-    shape, _, dtype = readers[version](member)
+    try:
+        shape, _, dtype = readers[version](member)
+    except tokenize.TokenError as error:  # its header is read as Python's literals
+        raise ValueError("its header is damaged") from error
     if dtype.hasobject:
         raise UserError(f"{name} holds objects of Python, which could run code: save numbers or texts instead.")
     return shape, dtype

@@ -13,8 +13,9 @@ import torch
 from torch import nn
 
 from heedful.base.arguments import check_path
-from heedful.base.devices import PRECISIONS, choose_device, has_bfloat16
-from heedful.base.errors import UserError
+from heedful.base.devices import INT8, PRECISIONS, choose_device, has_bfloat16
+from heedful.base.errors import UserError, by_caller, counted
+from heedful.base.notes import detail, note
 from heedful.base.options import Option
 from heedful.config.reading.bundle_config import other_task
 from heedful.config.recipe import Recipe
@@ -25,6 +26,10 @@ from heedful.explain.capture import Head, silence_heads
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, NetworkType, read_bundle
 from heedful.models.networks import precision_of, set_precision, store_in
+from heedful.native.encoder import use_native_blocks
+from heedful.native.int8 import count_parameters, is_int8, to_int8
+from heedful.native.library import find_library
+from heedful.native.packed_products import use_packed_products
 from heedful.tasks.shared.evaluation import Evaluation
 
 Found = TypeVar("Found", bound=Evaluation)
@@ -32,28 +37,70 @@ Found = TypeVar("Found", bound=Evaluation)
 
 @dataclass(frozen=True)
 class Placement:
-    """A device, and the data type of weights and activations on it."""
+    """A device, and the precision of weights and activations on it: a name, or `auto`."""
 
     device: torch.device
-    precision: torch.dtype
+    precision: str
 
     @classmethod
     def of(cls, device: str, precision: str) -> "Placement":
-        """Parse a user's choice. `auto` is a GPU where there is one, in bfloat16, or a CPU in float32."""
+        """Parse a user's choice. The device `auto` is a GPU where there is one."""
         if not (isinstance(device, str) and re.fullmatch(r"auto|cpu|cuda(:\d+)?", device)):
             raise UserError(f"`{device}` is not a device: use `auto`, `cpu`, `cuda` or `cuda:1`.")
-        if precision not in ("auto", *PRECISIONS):
-            raise UserError(f"`{precision}` is not a precision: use `auto`, `float32` or `bfloat16`.")
+        if precision not in ("auto", *PRECISIONS, INT8):
+            raise UserError(f"`{precision}` is not a precision: use `auto`, `float32`, `bfloat16` or `int8`.")
         place = choose_device(device)
-        if precision != "auto":
-            return cls(place, PRECISIONS[precision])
-        return cls(place, torch.bfloat16 if place.type == "cuda" and has_bfloat16(place) else torch.float32)
+        if precision == INT8 and place.type != "cpu":
+            raise UserError(
+                f"int8 runs on a CPU, not on {place}: {by_caller('add --device cpu', 'choose the device `cpu`')}, or "
+                "another precision."
+            )
+        return cls(place, precision)
 
-    def put(self, network: nn.Module) -> None:
-        """Move a network to the device, in the precision."""
+    def put(self, network: nn.Module, usual: str = "auto") -> None:
+        """Move a network to the device, in the precision; `usual` is its own, which `auto` follows."""
+        precision = self._resolve(usual)
+        if is_int8(network):
+            if precision == INT8 or (self.device.type == "cpu" and self.precision == "auto"):
+                return
+            raise UserError(
+                f"The model's weights are in int8 by now, which cannot become {precision} on {self.device}: load it "
+                "again with this device and precision."
+            )
+        stored = PRECISIONS.get(precision, torch.float32)
         network.to(self.device)
-        store_in(network, self.precision)
-        set_precision(network, self.precision)
+        store_in(network, stored)
+        set_precision(network, stored)
+        if precision == INT8:
+            _put_in_int8(network)
+        elif precision == "float32" and self.device.type == "cpu":
+            use_packed_products(network)
+
+    def _resolve(self, usual: str) -> str:
+        """Return the name of a precision. `auto` is a model's own; without one, bfloat16 on a GPU, float32 on a CPU."""
+        if self.precision != "auto":
+            return self.precision
+        on_gpu = self.device.type == "cuda"
+        if usual != "auto" and not (on_gpu and usual == INT8):
+            return usual
+        return "bfloat16" if on_gpu and has_bfloat16(self.device) else "float32"
+
+
+def _put_in_int8(network: nn.Module) -> None:
+    """Quantize a network, and let kernels run what they can; say with `--verbose` what they cannot run, and why."""
+    to_int8(network)
+    if not is_int8(network):
+        note("int8: this network has no linear maps of Heedful, and stays in float32")
+        return
+    refused = use_native_blocks(network)
+    kernels = find_library()
+    if isinstance(kernels, str):
+        detail(f"int8: PyTorch computes everything, as {kernels}")
+        return
+    detail(f"int8: kernels for {kernels.compiled.instructions.title}")
+    for reason in dict.fromkeys(refused.values()):
+        count = sum(other == reason for other in refused.values())
+        detail(f"int8: PyTorch runs {counted(count, 'block')} of encoders, not the kernels: {reason}")
 
 
 class LoadedModel(Generic[NetworkType]):
@@ -101,17 +148,18 @@ class LoadedModel(Generic[NetworkType]):
 
     @property
     def precision(self) -> torch.dtype:
-        """Data type that the model computes in."""
-        return precision_of(self.network)
+        """Data type that the model computes in; torch.int8 where its matrices are in int8."""
+        return torch.int8 if is_int8(self.network) else precision_of(self.network)
 
     def to(self, device: str | torch.device, precision: str = "auto") -> Self:
         """Move the model to a device, and return it. Both arguments are as those of `load`.
 
-        Weights that were once stored in bfloat16 do not regain what float32 had before.
+        Weights that were once stored in bfloat16 do not regain what float32 had before. A model in int8 stays where it
+        is.
         """
         placement = Placement.of(str(device), precision)
         for network in self._all_networks():
-            placement.put(network)
+            placement.put(network, self.recipe.decode.precision)
         vars(self).pop("_scorer", None)  # what a search recorded on another device is of no use here
         return self
 
@@ -205,13 +253,13 @@ def read_model(
                 f"{folders[0]} ({theirs.size:,} pieces, {theirs.fingerprint[:8]}): models of an ensemble must share "
                 "theirs."
             )
-        placement.put(bundle.model)
+        placement.put(bundle.model, bundles[0].recipe.decode.precision)
     return kind(*bundles)
 
 
 def describe_size(network: nn.Module, vocabularies: Vocabularies) -> str:
     """Return the number of parameters and the sizes of the vocabularies in words."""
-    parameters = sum(parameter.numel() for parameter in network.parameters())
+    parameters = count_parameters(network)
     sizes = " + ".join(f"{tokenizer.size:,}" for tokenizer in vocabularies.files().values())
     count = f"{parameters / 1e6:.1f}M" if parameters >= 100_000 else f"{parameters:,}"
     return f"{count} parameters" + (f", vocabulary {sizes}" if sizes else "")

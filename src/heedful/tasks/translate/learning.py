@@ -22,9 +22,9 @@ from heedful.data.epochs.plan import Indices
 from heedful.data.prepare.pairs import prepare
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.bundle import read_description
+from heedful.models.bundle import SHORTLIST, read_description
 from heedful.tasks.shared.line import sample_rows
-from heedful.tasks.translate.lexicon import LEXICON, Lexicon, Tokens
+from heedful.tasks.translate.lexicon import Lexicon, Tokens
 from heedful.tasks.translate.links import Links, learn
 from heedful.tasks.translate.rules import TRANSLATE
 
@@ -68,7 +68,7 @@ def learn_shortlist(
     rows, pairs = sample_pairs(stores)
     lexicon = make_lexicon(stores, rows, vocabularies, candidates, frequent)
     lexicon.write(folder, vocabularies)
-    return Learned(folder / LEXICON, lexicon, pairs)
+    return Learned(folder / SHORTLIST, lexicon, pairs)
 
 
 def _with_corpora(

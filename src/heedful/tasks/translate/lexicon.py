@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,7 @@ from heedful.base.files import read_bytes, write_bytes
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.decode.query import Query, token_ids
 from heedful.decode.shortlist import SPECIAL
-
-LEXICON: Final = "shortlist.safetensors"
+from heedful.models.bundle import SHORTLIST
 
 Tokens = NDArray[np.int64]
 
@@ -59,17 +58,17 @@ class Lexicon:
         """Write the lexicon into the folder of a model."""
         parts = {"tokens": self.tokens, "ends": self.ends, "frequent": self.frequent}
         parts = {name: np.ascontiguousarray(part, np.int32) for name, part in parts.items()}
-        write_bytes(folder / LEXICON, save({**parts, "sha256": _digest(parts, vocabularies)}))
+        write_bytes(folder / SHORTLIST, save({**parts, "sha256": _digest(parts, vocabularies)}))
 
 
 def read_lexicon(folder: Path | None, vocabularies: Vocabularies) -> Lexicon:
     """Read the lexicon of a model, or say in one line what is wrong with it."""
     named = folder or "the model"
     way_out = by_caller(f"`heedful shortlist {named}`", f'`heedful.learn_shortlist("{named}")`')
-    if folder is None or not (folder / LEXICON).exists():
-        raise UserError(f"{named} has no {LEXICON}, which a shortlist is made of: learn it by {way_out}.")
+    if folder is None or not (folder / SHORTLIST).exists():
+        raise UserError(f"{named} has no {SHORTLIST}, which a shortlist is made of: learn it by {way_out}.")
     try:
-        parts = load(read_bytes(folder / LEXICON))
+        parts = load(read_bytes(folder / SHORTLIST))
         stated = parts.pop("sha256")
         sound = np.array_equal(stated, _digest(parts, vocabularies))
         sound = sound and _fits(vocabularies.sizes["source"], vocabularies.sizes["target"], **parts)
@@ -77,7 +76,7 @@ def read_lexicon(folder: Path | None, vocabularies: Vocabularies) -> Lexicon:
         sound = False
     if not sound:
         raise UserError(
-            f"{folder / LEXICON} is damaged, or was learned for another model (its sha256 is not the stated one): "
+            f"{folder / SHORTLIST} is damaged, or was learned for another model (its sha256 is not the stated one): "
             f"learn it again by {way_out}."
         )
     return Lexicon(**{name: part.astype(np.int64) for name, part in parts.items()})

@@ -97,6 +97,24 @@ def test_a_file_that_is_not_npz_is_refused(tmp_path: Path) -> None:
         read_npz(tmp_path / "some.npz", "x")
 
 
+def test_a_damaged_header_of_an_array_is_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", IMAGES)
+    with zipfile.ZipFile(tmp_path / "some.npz", "w") as archive:
+        archive.writestr("x.npy", (tmp_path / "x.npy").read_bytes().replace(b"), }", b"((( "))
+    with refuses("...some.npz cannot be read (...): copy or download it again."):
+        read_npz(tmp_path / "some.npz", "x")
+
+
+def test_an_archive_that_names_a_place_before_its_start_is_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "some.npz", x=IMAGES)
+    data = (tmp_path / "some.npz").read_bytes()
+    place = data.rindex(b"PK\x05\x06") + 16  # where the list of members begins; a later start moves all of them back
+    moved = (int.from_bytes(data[place : place + 4], "little") + 5000).to_bytes(4, "little")
+    (tmp_path / "some.npz").write_bytes(data[:place] + moved + data[place + 4 :])
+    with refuses("...some.npz cannot be read (it names a place before its start): copy or download it again."):
+        read_npz(tmp_path / "some.npz", "x")
+
+
 def test_images_may_be_gray_without_an_axis_for_it() -> None:
     assert as_images(IMAGES, "x").shape == (2, 3, 4, 1)
     assert as_images(np.zeros((2, 5, 5, 3), np.uint8), "x").shape == (2, 5, 5, 3)

@@ -14,9 +14,10 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import SPECIALS, Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
+from heedful.models.bundle import SHORTLIST
 from heedful.tasks.translate import learning
 from heedful.tasks.translate.learning import make_lexicon, sample_pairs
-from heedful.tasks.translate.lexicon import LEXICON, Lexicon, _digest, read_lexicon
+from heedful.tasks.translate.lexicon import Lexicon, _digest, read_lexicon
 from heedful.tasks.translate.links import Links, learn
 
 WORDS = {"the": "das", "red": "rote", "dog": "Tier", "house": "Haus", "sees": "sieht", "old": "alte"}
@@ -119,10 +120,10 @@ def test_a_file_gives_the_lexicon_that_was_written(tmp_path: Path) -> None:
 def written(folder: Path, change: Callable[[dict[str, np.ndarray]], object], signed: bool = True) -> None:
     """Write a lexicon that was changed, with the hash of what it was changed to."""
     lexicon_of(store_of(60), candidates=2, frequent=3).write(folder, VOCABULARIES)
-    parts = {name: part.copy() for name, part in load_file(folder / LEXICON).items()}
+    parts = {name: part.copy() for name, part in load_file(folder / SHORTLIST).items()}
     stated = parts.pop("sha256")
     change(parts)
-    save_file({**parts, "sha256": _digest(parts, VOCABULARIES) if signed else stated}, folder / LEXICON)
+    save_file({**parts, "sha256": _digest(parts, VOCABULARIES) if signed else stated}, folder / SHORTLIST)
 
 
 DAMAGED = like("...shortlist.safetensors is damaged, or was ...")
@@ -159,7 +160,7 @@ def test_no_number_of_a_file_is_taken_unchecked(refusal: Refusal, tmp_path: Path
 @pytest.mark.parametrize("size", [0, 5, 40, 300])
 def test_a_file_that_was_cut_is_refused(tmp_path: Path, size: int) -> None:
     lexicon_of(store_of(60), candidates=2).write(tmp_path, VOCABULARIES)
-    (tmp_path / LEXICON).write_bytes((tmp_path / LEXICON).read_bytes()[:size])
+    (tmp_path / SHORTLIST).write_bytes((tmp_path / SHORTLIST).read_bytes()[:size])
     with refuses(DAMAGED):
         read_lexicon(tmp_path, VOCABULARIES)
 

@@ -244,7 +244,7 @@ def test_bfloat16_keeps_matrices_in_bfloat16_and_norms_in_float32(reversing_fold
     [
         ({"device": "gpu"}, like("`gpu` is not a device: ...")),
         ({"device": "cuda:x"}, like("`cuda:x` is not a device: ...")),
-        ({"precision": "float8"}, "`float8` is not a precision: use `auto`, `float32` or `bfloat16`."),
+        ({"precision": "float8"}, "`float8` is not a precision: use `auto`, `float32`, `bfloat16` or `int8`."),
     ],
 )
 def test_unknown_devices_and_precisions_are_refused(

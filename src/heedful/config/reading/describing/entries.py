@@ -31,6 +31,8 @@ EXTENDS: Final = (
     "Another recipe whose keys are the defaults of this one: a file next to it, or the name of a shipped recipe."
 )
 
+_OF_ALL_TASKS: Final = ("decode", "decode.precision")  # although other keys of the table are those of some tasks
+
 TRAINING_CORPORA: Final[Mapping[str, str]] = {  # by task, where it is not the example of the key
     "classify": '{ tsv = "reviews.tsv", label = 1, text = 2 }',
     "fill": '{ text = "train.txt" }',
@@ -203,6 +205,8 @@ def entries_of(path: str) -> list[KeyEntry]:
 
 def applies(path: str, rules: TaskRules) -> bool:
     """Whether a key applies to a task: it belongs to all tasks, or to this one."""
+    if path in _OF_ALL_TASKS:
+        return True
     return is_in(path, rules.all_own_keys) or not any(is_in(path, other.all_own_keys) for other in TASKS.values())
 
 

@@ -7,7 +7,6 @@ file: `heedful init` proposes it, and messages name it.
 import codecs
 import re
 import struct
-import zipfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -33,6 +32,7 @@ from heedful.data.corpora.formats.encodings import WINDOWS, Guess, guess_encodin
 from heedful.data.corpora.formats.file_kinds import describe_foreign
 from heedful.data.corpora.formats.json_objects import flatten, objects_of_array, objects_of_lines
 from heedful.data.corpora.formats.lines import DAMAGE, TextFile, locate, read_start
+from heedful.data.zip_files import open_zip
 
 __all__ = ["Column", "Detected", "detect", "detect_header", "detect_separator", "looks_like"]
 
@@ -368,7 +368,7 @@ def _of_arrays(name: str, file: TextFile) -> Detected:
     arrays: dict[str, tuple[str, tuple[int, ...]]] = {}
     with machine_faults(file.path), user_faults(file.path):
         try:
-            with zipfile.ZipFile(file.path) as archive:
+            with open_zip(file.path) as archive:
                 for member in archive.namelist():
                     with archive.open(member) as opened:
                         found = _ARRAY.search(opened.read(1000))

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from heedful.data.zip_files import open_zip
+
 HEAD: Final = 8  # bytes that tell what a file is
 READABLE: Final = (".gz", ".xz", ".zip")  # what is unpacked while it is read
 _PACKED: Final[Mapping[bytes, str]] = {
@@ -49,7 +51,7 @@ def describe_foreign(head: bytes, name: str) -> str:
 def describe_archive(path: Path) -> str:
     """Return why a file with the form of a .zip cannot be read, if it is a document of Office; nothing otherwise."""
     try:
-        with zipfile.ZipFile(path) as archive:
+        with open_zip(path) as archive:
             members = archive.namelist()
     except (OSError, ValueError, zipfile.BadZipFile):
         return ""

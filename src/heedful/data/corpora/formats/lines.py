@@ -27,6 +27,7 @@ from heedful.base.files import expand_user, machine_faults, user_faults
 from heedful.base.notes import note
 from heedful.data.corpora.formats.encodings import WINDOWS, Guess, guess_encoding, is_utf8, wide_encoding, wide_lines
 from heedful.data.corpora.formats.file_kinds import HEAD, READABLE, describe_archive, describe_foreign, packed_as
+from heedful.data.zip_files import open_zip
 
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _MEMBERS_SHOWN = 10
@@ -226,7 +227,7 @@ def _open(file: TextFile, stack: ExitStack) -> IO[bytes]:
             return _unpacked(stack.enter_context(lzma.open(file.path, "rb")), file)
         case ".zip":
             _refuse_other_content(file)
-            archive = stack.enter_context(zipfile.ZipFile(file.path))
+            archive = stack.enter_context(open_zip(file.path))
             return _unpacked(stack.enter_context(archive.open(_member(archive, file))), file)
         case _:
             plain = stack.enter_context(file.path.open("rb"))

@@ -43,8 +43,9 @@ def test_what_does_not_apply_to_the_task_is_left_out(tmp_path: Path) -> None:
     recipe = recipe_from_json({"data": LABELLED, "model": {"family": "classifier"}}, "here")
     text = commented_toml(recipe)
     assert "class_weights" in text
-    for other in ("decode", "evaluate", "masking", "max_ratio", "scheduled_sampling", "joint", "translate", " to"):
+    for other in ("beam", "evaluate", "masking", "max_ratio", "scheduled_sampling", "joint", "translate", " to"):
         assert not any(line.lstrip("# [").startswith(other) for line in text.splitlines()), other
+    assert "# [decode]\n# precision = " in text  # the only key of the table that applies to all tasks
     assert shown_again(recipe, tmp_path) == recipe
 
 
