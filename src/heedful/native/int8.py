@@ -176,7 +176,9 @@ class Int8Linear(nn.Module):
     def _by_equation(self, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M N"]:
         """Compute the same in PyTorch: sums of at most 2^53 are exact in float64."""
         greatest_M1 = x_MK.abs().amax(1, keepdim=True)
-        q_MK = (x_MK * (127 / greatest_M1).where(greatest_M1 > 0, 0)).round()
+        # Not `127 / greatest`, which PyTorch computes as 127 times a rounded reciprocal.
+        rate_M1 = torch.full_like(greatest_M1, 127).div(greatest_M1).where(greatest_M1 > 0, 0)
+        q_MK = (x_MK * rate_M1).round()
         q_NK, scale_N = self.quantized
         products_MN = (q_MK.double() @ q_NK.T.double()).float()
         y_MN = products_MN * (greatest_M1 / 127 * scale_N)
