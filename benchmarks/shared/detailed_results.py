@@ -43,6 +43,7 @@ def save(name: str, found: Detailed, folder: Path, seeds: Sequence[int] = ()) ->
 
 
 _FOLDERS: Final = ("--data", "--files", "--wikitext", "--model", "--texts")  # options whose values are local paths
+_FILES: Final = ("--sources", "--references")  # and of files
 _PLACES: Final = ("--runs", "--results", "--models")  # which say nothing of the work
 
 
@@ -55,7 +56,7 @@ def command_line() -> str:
             next(given, None)
             continue
         typed.append(word)
-        if word in _FOLDERS and next(given, None) is not None:
-            typed.append("FOLDER")
+        if word in (*_FOLDERS, *_FILES) and next(given, None) is not None:
+            typed.append("FOLDER" if word in _FOLDERS else "FILE")
     program = Path(sys.argv[0])
     return shlex.join(["python", "-m", f"benchmarks.{program.parent.name}.{program.stem}", *typed])
