@@ -1,7 +1,7 @@
 """Speed on a CPU: our int8 and float32 against CTranslate2's, with the same weights, and against transformers' GPT-2.
 
     python -m benchmarks.cpu.decode_cpu --model FOLDER --sources FILE --references FILE
-                                    [--parts speed,test_set,gpt,bert,shortlist] [--merge] [--busy] [--tiny]
+                                    [--parts speed,test_set,gpt,bert] [--merge] [--busy] [--tiny]
 
 speed       Transformer-base with random weights, 27 tokens in and 30 out, `</s>` included: 1 and 64 sentences with a
             beam of 4, and 64 greedily; in int8 with one thread, with two where keys end in `_2`, and in float32. First
@@ -12,7 +12,6 @@ test_set    a trained translator on a test set, from texts to texts: `heedful tr
 gpt         GPT-2 small, 64 tokens after one prompt of 32, greedily: our int8 against `generate` of transformers in
             float32, and against CTranslate2's int8
 bert        BERT-base, the vectors of 256 texts of about 20 tokens: our int8 against our float32
-shortlist   with a vocabulary shortlist on both sides
 
 A ratio is the peer's time over ours: the median over rounds in which both take turns, each in a process of its own.
 CTranslate2 has the settings that are the fastest for each kind of work, which are found first. It needs
@@ -34,19 +33,10 @@ from benchmarks.cpu.decode_cpu_work import scale_of
 from benchmarks.shared.gpu_work import Results, choose_names
 from benchmarks.shared.other_work import QUIET, watch_others
 
-from heedful.config.decode import SearchOptions
 from heedful.metrics.recorded_results import RESULTS
 from heedful.native.library import find_library
 
 WATCHED = 3.0  # seconds for which other processes are watched before the start
-
-
-def measure_shortlist(work: Work) -> None:
-    """With a shortlist on both sides."""
-    if "shortlist" not in SearchOptions.__annotations__:
-        work.results.say("shortlist is left out: `heedful translate` does not have --shortlist yet")
-        return
-    raise NotImplementedError("`heedful translate --shortlist` exists, but its benchmark does not")
 
 
 MEASURES: Mapping[str, Callable[[Work], None]] = {
@@ -54,7 +44,6 @@ MEASURES: Mapping[str, Callable[[Work], None]] = {
     "test_set": measure_test_set,
     "gpt": measure_gpt,
     "bert": measure_bert,
-    "shortlist": measure_shortlist,
 }
 NEED_CTRANSLATE2 = ("speed", "test_set")
 

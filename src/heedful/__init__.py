@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from heedful.tasks.regress.model import ImageRegressor, TextRegressor
     from heedful.tasks.shared.embeddings import TokenVectors
     from heedful.tasks.tag.model import TaggedSpan, Tagger, Tagging
+    from heedful.tasks.translate.learning import learn_shortlist
     from heedful.tasks.translate.model import Translation, Translator
     from heedful.tasks.translate.scoring import PairScore, Reranked
     from heedful.training.trainer import StepMetrics
@@ -122,6 +123,7 @@ __all__ = [
     "average",
     "compare",
     "evaluate",
+    "learn_shortlist",
     "load",
     "quantize",
     "train",
@@ -178,6 +180,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "average": "heedful.runs.averaging",
     "compare": "heedful.lab.comparing",
     "evaluate": "heedful.tasks.evaluate",
+    "learn_shortlist": "heedful.tasks.translate.learning",
     "load": "heedful.tasks.loading",
     "quantize": "heedful.runs.quantizing",
     "train": "heedful.runs.train",

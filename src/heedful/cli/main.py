@@ -85,6 +85,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "explain": ("heedful.cli.verbs.explain", "Show what a model attends to, on a page of its own."),
     "trace": ("heedful.cli.verbs.trace", "Work through what a head or a recurrent cell computes for a text."),
     "plot": ("heedful.cli.verbs.plot", "Draw positions, schedules, networks and cells as the papers do."),
+    "shortlist": ("heedful.cli.verbs.shortlist", "Learn which target tokens translate which source tokens."),
     "average": ("heedful.cli.verbs.average", "Average checkpoints or models into one model."),
     "quantize": ("heedful.cli.verbs.quantize", "Write a model in int8: a quarter of the size, for a CPU."),
     "embed": ("heedful.cli.verbs.embed", "Write texts as vectors, for search, clustering and other models."),

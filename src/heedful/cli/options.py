@@ -181,6 +181,7 @@ StrideOption = Annotated[
     option("Tokens by which the window of a language model moves (default: its length).", "--stride", metavar="N"),
 ]
 RawOption = Annotated[bool, declared(SearchOptions, "raw")]
+ShortlistOption = Annotated[bool, declared(SearchOptions, "shortlist")]
 ToOption = Annotated[str | None, declared(SearchOptions, "to", metavar="LANGUAGE")]
 DecodingOptions = Annotated[DecodeOptions, Group(DecodeOptions, "Decoding (defaults: those of the recipe)")]
 

@@ -243,5 +243,13 @@ class SearchOptions(DecodeOptions, WordOptions, total=False):
         str | Sequence[str] | None,
         Option("Start every translation with this text.\nA list has the start of each.", reader=_check_one_or_each),
     ]
+    shortlist: Annotated[
+        bool,
+        Option(
+            "Search among likely translations of the source's tokens only: faster on a CPU.\nThey are those that "
+            "`heedful.learn_shortlist` found.",
+            False,
+        ),
+    ]
     sampling: Annotated[Sampling | None, SAMPLING]
     aligned: Annotated[bool, Option("Also find the source pieces that each target piece attended to.", False)]

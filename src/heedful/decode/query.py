@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -36,6 +37,8 @@ class Query:
     prefix: Sequence[int] = ()  # tokens that the target starts with; they are part of what is found
     number: int = 0  # index of the sentence among all that the user gave: messages name it
     draw: DrawStart | None = None  # where sampling starts to draw; by default `number` is the key
+    # All tokens that its target may have, sorted: the special ones, those of the prefix, and others. None for any.
+    shortlist: NDArray[np.int64] | None = None
     words: int = 0  # number of words of the source, for constraints on targets over words
 
     @property

@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from typing import cast
 
@@ -14,12 +15,14 @@ from heedful.base.errors import UserError
 from heedful.base.notes import detail
 from heedful.base.packed import Packed
 from heedful.decode.frontiers.token_scores import USUAL, Ranking, normaliser
+from heedful.decode.shortlist import Shortlists
 from heedful.decode.slots.search import SlotSearch
 from heedful.models.networks import EncoderDecoder, LanguageModel
-from heedful.models.protocols import Decoder, Generator, State
+from heedful.models.protocols import Decoder, Generator, State, with_words
 from heedful.native.decoder import NativeDecoder, native_decoder
 from heedful.native.int8 import is_int8
 from heedful.native.library import library
+from heedful.nn.layers.embedding import Output
 
 
 @dataclass(frozen=True)
@@ -69,6 +72,10 @@ class SingleModel:
         """Whether there is no encoder, so that targets continue their sources: prompts without their last tokens."""
         return self.model.encoder is None
 
+    def listed(self, lists: Shortlists, words_U: Int[Tensor, "U"]) -> "ListedModel":
+        """Return the model for one batch whose sentences have shortlists."""
+        return ListedModel(self.model, self, lists, words_U)
+
     def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> State:
         """Encode the sources and start K rows for each, or start them after the sources."""
         if self.model.encoder is None:
@@ -78,6 +85,63 @@ class SingleModel:
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
         """Take one more token per row; return the scores of the next, and the new state. The old state is used up."""
         return self.decoder.step(tokens_R, state)
+
+
+@dataclass(frozen=True)
+class ListedState:
+    """A decoder's state, and the shortlists of the sentences it is about."""
+
+    decoder: State
+    lists: Shortlists
+
+    @property
+    def attention_RL(self) -> Float[Tensor, "R L"] | None:
+        """That of the decoder."""
+        return self.decoder.attention_RL
+
+    def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "ListedState":
+        """Let row k of a sentence continue that sentence's row parents[k]."""
+        return replace(self, decoder=self.decoder.reorder(parents_BK))
+
+    def narrow(self, sentences: Int[Tensor, "A"]) -> "ListedState":
+        """Keep only these sentences, with all their rows."""
+        return ListedState(self.decoder.narrow(sentences), self.lists.select(sentences))
+
+
+@dataclass(frozen=True)
+class ListedModel(SingleModel):
+    """One model for one batch whose sentences have shortlists: ids are indices in the list of a sentence."""
+
+    whole: SingleModel
+    lists: Shortlists
+    words_U: Int[Tensor, "U"]  # that are on any list
+
+    @cached_property
+    def decoder(self) -> Decoder:
+        """What takes the steps: it scores the words of the batch, if its output layer can be divided."""
+        decoder = self.whole.decoder
+        if isinstance(decoder, NativeDecoder):
+            return decoder.select(self.words_U)
+        if isinstance(decoder, nn.Module) and isinstance(decoder.output, Output):
+            return cast(Decoder, with_words(decoder, self.words_U))
+        return decoder
+
+    @property
+    def vocab_size(self) -> int:
+        """The number of tokens of the longest list."""
+        return self.lists.tokens_BL.shape[1]
+
+    def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> ListedState:
+        """Encode the sources and start K rows for each."""
+        return ListedState(super().begin(sources, beams, aligned), self.lists)
+
+    def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R L"], ListedState]:
+        """Take one more token per row; return the scores of the next, and the new state. The old state is used up."""
+        listed = cast(ListedState, state)
+        logits_RU, after = super().step(listed.lists.tokens(tokens_R), listed.decoder)
+        if logits_RU.shape[1] != len(self.words_U):  # a decoder of the caller's may not use its output layer as ours do
+            logits_RU = logits_RU.index_select(1, self.words_U)
+        return listed.lists.own(logits_RU), replace(listed, decoder=after)
 
 
 @dataclass(frozen=True)
@@ -113,7 +177,7 @@ class Ensemble(nn.Module):
         super().__init__()
         if not models:
             raise UserError("An ensemble has no models, but needs at least one: name them.")
-        self._members = [SingleModel(model) for model in models]
+        self._members: list[SingleModel] = [SingleModel(model) for model in models]
         self.models = nn.ModuleList(models)
         for number, member in enumerate(self._members, start=1):
             if member.vocab_size != self.vocab_size:
@@ -155,6 +219,12 @@ class Ensemble(nn.Module):
     def forward(self, *inputs: Packed) -> Float[Tensor, "N V"]:
         """Return the log probabilities of every next token, from what a model takes: source and target, or a text."""
         return _mean([model(*inputs) for model in self.models])
+
+    def listed(self, lists: Shortlists, words_U: Int[Tensor, "U"]) -> "Ensemble":
+        """Return the ensemble for one batch whose sentences have shortlists."""
+        made = copy(self)
+        made._members = [member.listed(lists, words_U) for member in self._members]
+        return made
 
     def begin(self, sources: Packed, beams: int = 1, aligned: bool = False) -> States:
         """Start K rows per source with every member."""

@@ -25,6 +25,7 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, pack_prompts, pack_sources
 from heedful.decode.scorer import Scorer, SingleModel
 from heedful.decode.settings import SearchSettings
+from heedful.decode.shortlist import Shortlists, listed_queries, listed_settings, takes_shortlists, with_tokens
 from heedful.models.protocols import Generator
 from heedful.nn.kernels import use_kernels
 
@@ -50,7 +51,7 @@ def search(
     recorded = (
         scorer.in_slots if isinstance(scorer, SingleModel) and use_kernels(scorer.model.decoder.output.weight) else None
     )
-    if recorded is not None and recorded.takes(settings, queries):
+    if recorded is not None and recorded.takes(settings, queries) and not takes_shortlists(queries, settings):
         return recorded(queries, settings, batch_tokens, progress)
     lengths = [len(query.source) + (query.limit if scorer.continues else 0) for query in queries]
     costs = np.array(lengths, dtype=np.int64) * settings.rows
@@ -66,6 +67,14 @@ def search(
 @torch.inference_mode()
 def search_batch(scorer: Scorer, queries: Sequence[Query], settings: SearchSettings) -> list[list[Hypothesis]]:
     """Find the targets of one batch. Models are used as they are: put them into `eval` mode."""
+    if takes_shortlists(queries, settings):
+        lists, words_U = Shortlists.of(queries, scorer.device)
+        found = _search(scorer.listed(lists, words_U), listed_queries(queries), listed_settings(settings, lists))
+        return with_tokens(found, queries)
+    return _search(scorer, queries, settings)
+
+
+def _search(scorer: Scorer, queries: Sequence[Query], settings: SearchSettings) -> list[list[Hypothesis]]:
     packed, firsts = pack_prompts(queries) if scorer.continues else (pack_sources(queries), None)
     sources = packed.to(scorer.device)
     return decode(scorer, sources, begin_frontier(queries, sources.layout, settings, scorer, firsts))

@@ -5,6 +5,7 @@ config.json          the format's number, the resolved recipe, a classifier's la
 tokenizer.json       (tokenizer.source.json and tokenizer.target.json where vocabularies are separate)
 model.safetensors    the weights
 README.md            the model card
+shortlist.safetensors  in translators, once it was learned: what `--shortlist` searches among
 
 Absolute paths of the recipe are no part of it: `config/reading/places.py`.
 
@@ -42,6 +43,7 @@ from heedful.version import __version__
 
 WEIGHTS: Final = "model.safetensors"
 CARD: Final = "README.md"
+SHORTLIST: Final = "shortlist.safetensors"
 
 NetworkType = TypeVar("NetworkType", bound=nn.Module, covariant=True)
 Wanted = TypeVar("Wanted", bound=nn.Module)
@@ -54,6 +56,7 @@ class Bundle(Generic[NetworkType]):
     recipe: Recipe
     vocabularies: Vocabularies
     model: NetworkType
+    folder: Path | None = None  # that it was read from
 
 
 def write_description(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> None:
@@ -153,7 +156,7 @@ def read_bundle(
         )
     if not all(parameter.isfinite().all() for parameter in model.parameters()):
         raise UserError(f"{folder} holds weights that are not finite: its training diverged. Train again, more gently.")
-    return Bundle(recipe, vocabularies, model.eval())
+    return Bundle(recipe, vocabularies, model.eval(), folder)
 
 
 def build_network_of(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> nn.Module:

@@ -2,7 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from copy import copy
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -75,6 +76,17 @@ class Decoder(Protocol):
 
     def step(self, tokens_R: Int[Tensor, "R"], state: State) -> tuple[Float[Tensor, "R V"], State]:
         """Take one more token per row; return the scores of the next, and the new state. The old state is used up."""
+
+
+DecoderType = TypeVar("DecoderType", bound=nn.Module)
+
+
+def with_words(decoder: DecoderType, words_U: Int[Tensor, "U"]) -> DecoderType:
+    """Return a decoder whose output layer scores these words only, in their order. It shares all other weights."""
+    made = copy(decoder)
+    made._modules = {**decoder._modules}  # which a copy has in common with what it is a copy of
+    made.output = cast(Output, decoder.output).select(words_U)
+    return made
 
 
 # --- networks ---------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ is the row that wrote the entry of row k at position t. A sentence that leaves t
 """
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, cast
 
@@ -14,7 +15,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.base.packed import Packed
-from heedful.models.protocols import Decoder, State
+from heedful.models.protocols import Decoder, State, with_words
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.state import TransformerState
 from heedful.native.encoder import is_watched, place_rows
@@ -99,6 +100,16 @@ class NativeDecoder:
         self._shape = Shape(blocks[0].attention.shape)
         self._memory_maps = [memory_map(block.cross) for block in blocks if block.cross is not None]
         self._places = {id(plan): _places_of(plan) for plan in (self._step, self._reading) if plan is not None}
+
+    def select(self, words_U: Int[Tensor, "U"]) -> "NativeDecoder":
+        """Return a decoder that scores these words only, in their order. It shares the weights."""
+        made = copy(self)
+        made._decoder = with_words(self._decoder, words_U)
+        output = made.output = made._decoder.output
+        assert isinstance(output, Int8Output)
+        made._step = self._step.with_output(output.map.packed)
+        made._places = {**self._places, id(made._step): _places_of(made._step)}
+        return made
 
     @property
     def longest(self) -> int | None:

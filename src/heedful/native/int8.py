@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int8, UInt8
+from jaxtyping import Float, Int, Int8, UInt8
 from torch import Tensor, nn
 
 from heedful.native.library import LINEAR, Frame, Library, Op, library
@@ -81,6 +81,15 @@ class Packed8(NamedTuple):
         q_NK = self.w.transpose(1, 2).reshape(self.sizes).to(torch.int16) - 128
         return q_NK[:rows, :columns].to(torch.int8)
 
+    def select(self, outputs_U: Int[Tensor, "U"]) -> "Packed8":
+        """Return the map to some of the outputs, in their order."""
+        quads_BQ32 = self.w.view(torch.int32).squeeze(3)
+        more = padded(len(outputs_U)) - len(outputs_U)
+        wanted = F.pad(outputs_U, (0, more))  # what fills up is output 0, which no one reads
+        chosen_UQ = quads_BQ32[wanted // _BLOCK, :, wanted % _BLOCK]
+        chosen_BQ32 = chosen_UQ.unflatten(0, (-1, _BLOCK)).transpose(1, 2).contiguous()
+        return Packed8(chosen_BQ32.unsqueeze(3).view(torch.uint8), self.scale[wanted], self.bias[wanted])
+
     def op(self, source: int, target: int, act: int = 0, skip: int = -1, factor: float = 1.0) -> Op:
         """Return the product from one buffer to another."""
         n, k = self.sizes
@@ -128,6 +137,15 @@ class Int8Linear(nn.Module):
             self.packed.unpacked(self.out_features, self.in_features), self.packed.scale[: self.out_features]
         )
 
+    def select(self, outputs_U: Int[Tensor, "U"]) -> "Int8Linear":
+        """Return the map to some of the outputs, in their order: for these, the same numbers."""
+        made = Int8Linear.__new__(Int8Linear)
+        nn.Module.__init__(made)
+        made.out_features, made.in_features = len(outputs_U), self.in_features
+        made.packed = self.packed.select(outputs_U)
+        made.bias = None if self.bias is None else nn.Parameter(self.bias[outputs_U], requires_grad=False)
+        return made
+
     @property
     def weight(self) -> Float[Tensor, "N K"]:
         """The matrix in float32, made anew, for what reads it without applying the map."""
@@ -158,7 +176,9 @@ class Int8Linear(nn.Module):
     def _by_equation(self, x_MK: Float[Tensor, "M K"]) -> Float[Tensor, "M N"]:
         """Compute the same in PyTorch: sums of at most 2^53 are exact in float64."""
         greatest_M1 = x_MK.abs().amax(1, keepdim=True)
-        q_MK = (x_MK * (127 / greatest_M1).where(greatest_M1 > 0, 0)).round()
+        # Not `127 / greatest`, which PyTorch computes as 127 times a rounded reciprocal.
+        rate_M1 = torch.full_like(greatest_M1, 127).div(greatest_M1).where(greatest_M1 > 0, 0)
+        q_MK = (x_MK * rate_M1).round()
         q_NK, scale_N = self.quantized
         products_MN = (q_MK.double() @ q_NK.T.double()).float()
         y_MN = products_MN * (greatest_M1 / 127 * scale_N)
@@ -183,14 +203,18 @@ class _StraightThrough(torch.autograd.Function):
 class Int8Output(Output):
     """logits = x W^T + b with W in int8. `weight` stays in float32 for embeddings that share it, and for losses."""
 
-    def __init__(self, output: Output) -> None:
+    def __init__(self, output: Output, linear: Int8Linear | None = None) -> None:
         super().__init__(output.weight, output.bias)
-        self.map = Int8Linear(output.weight, output.bias)
+        self.map = linear or Int8Linear(output.weight, output.bias)
 
     def forward(self, x_NE: Float[Tensor, "N E"]) -> Float[Tensor, "N V"]:
         """Score every word of the vocabulary."""
         logits_NV: Tensor = self.map(x_NE)
         return logits_NV
+
+    def select(self, words_U: Int[Tensor, "U"]) -> Output:
+        """Return an output layer that scores these words only, in their order."""
+        return Int8Output(super().select(words_U), self.map.select(words_U))
 
 
 def int8_weights(network: nn.Module) -> dict[str, nn.Parameter]:

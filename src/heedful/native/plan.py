@@ -9,7 +9,8 @@ Buffers of rows:
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from copy import copy
+from typing import Any, Final, Self
 
 import torch
 import torch.nn.functional as F
@@ -190,6 +191,14 @@ class Plan:
             ending.add(GATED, _int8(network.out))
         else:
             raise NotNativeError(f"{type(network).__name__} is not among their networks")
+
+    def with_output(self, packed: Packed8) -> Self:
+        """Return the plan with another last product; it shares all other operations."""
+        made = copy(self)
+        made.ops, made.widths, made._frozen = self.ops[:-1], [*self.widths], None
+        made._kept, made.widths[OUT] = self._kept[:-1], 0
+        made.linear(X, OUT, packed)
+        return made
 
     def finish(self) -> "Plan":
         """Tell packed attention how far rows of queries, keys and values are apart."""

@@ -7,9 +7,9 @@ from torch import nn
 from heedful.base.arguments import check_path
 from heedful.base.devices import INT8
 from heedful.base.errors import UserError
-from heedful.base.files import expand_user, new_folder, output_folder
+from heedful.base.files import expand_user, new_folder, output_folder, read_bytes, write_bytes
 from heedful.config.recipe import Recipe
-from heedful.models.bundle import read_bundle, refuse_used_folder, write_description, write_weights
+from heedful.models.bundle import SHORTLIST, read_bundle, refuse_used_folder, write_description, write_weights
 from heedful.native.int8 import int8_weights
 from heedful.native.int8 import quantize as quantize_rows
 from heedful.runs.model_card import write_card
@@ -32,6 +32,8 @@ def quantize(model: str | Path, out: str | Path, *, task: Task | None = None) ->
     with new_folder(folder) as staged:
         write_description(staged, recipe, bundle.vocabularies)
         write_weights(staged, bundle.model, in_int8)
+        if (source / SHORTLIST).is_file():  # what a shortlist is made of is about the vocabularies, which stay
+            write_bytes(staged / SHORTLIST, read_bytes(source / SHORTLIST))
         stored = sum(matrix.q_NK.numel() for matrix in in_int8.values())
         whole = sum(parameter.numel() for parameter in bundle.model.parameters())
         made = (

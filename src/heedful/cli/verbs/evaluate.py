@@ -22,6 +22,7 @@ from heedful.cli.options import (
     DeviceOption,
     PrecisionOption,
     RawOption,
+    ShortlistOption,
     SplitOption,
     StrideOption,
     TestSourceOption,
@@ -67,6 +68,7 @@ def command(
     ] = None,
     to: ToOption = None,
     raw: RawOption = False,
+    shortlist: ShortlistOption = False,
     others: WithOption = None,
     split: SplitOption = None,
     stride: StrideOption = None,
@@ -111,7 +113,7 @@ def command(
 
     if record:
         result_file(record)
-    flags = {"raw": raw or None, "unconstrained": unconstrained or None}
+    flags = {"raw": raw or None, "shortlist": shortlist or None, "unconstrained": unconstrained or None}
     of_tasks = {**flags, "stride": stride, "threshold": threshold, "max_answer": max_answer}
     options: dict[str, object] = {**decoding, **words.options()}
     options |= {name: value for name, value in of_tasks.items() if value is not None}

@@ -14,6 +14,7 @@ from heedful.cli.answers import Answers
 from heedful.cli.options import (
     RawOption,
     Searching,
+    ShortlistOption,
     ToOption,
     WithOption,
     Wording,
@@ -97,6 +98,7 @@ def command(
     to: ToOption = None,
     raw: RawOption = False,
     prefix: Annotated[str | None, declared(SearchOptions, "prefix", metavar="TEXT")] = None,
+    shortlist: ShortlistOption = False,
     *,
     results: ResultOptions,
     search: Searching,
@@ -115,7 +117,7 @@ def command(
         from heedful.tasks.translate.model import Translator  # after the quick checks: importing torch takes seconds
 
         translator = Translator.load(*place, others or ())
-    how = {"to": to, "raw": raw, "prefix": prefix, "aligned": results.alignments, **options}
+    how = {"to": to, "raw": raw, "prefix": prefix, "shortlist": shortlist, "aligned": results.alignments, **options}
     answers = _Translating(translator, results, how)
     asked.write("translating", sources, answers.answers(), as_json=results.as_json)
     if answers.cut:

@@ -12,7 +12,7 @@ from heedful.config.corpora.roles import PAIRS
 from heedful.data.builtin.dates import date_pairs
 from heedful.data.builtin.english_spanish import sentence_pairs
 from heedful.data.corpora.files import choose, files_of, select_lines
-from heedful.data.corpora.formats.lines import TextFile, check_exists, read_lines
+from heedful.data.corpora.formats.lines import TextFile, check_exists, count_lines, read_lines
 from heedful.data.corpora.formats.rows import read_rows
 from heedful.data.corpora.formats.tables import read_columns
 from heedful.data.corpora.formats.translations import read_translations
@@ -99,7 +99,7 @@ def _aligned_lines(source: TextFile, target: TextFile) -> Iterator[Pair]:
     for number, (left, right) in enumerate(rows, start=1):
         if left is None or right is None:
             short, long = (source, target) if left is None else (target, source)
-            total = number + sum(1 for _ in rows)
+            total = count_lines(long) if long.path.is_file() else number + sum(1 for _ in rows)
             raise UserError(
                 f"{short.name} has {counted(number - 1, 'line')} but {long.name} has {total:,}: line n of one belongs "
                 "to line n of the other."

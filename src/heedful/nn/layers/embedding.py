@@ -194,6 +194,11 @@ class Output(nn.Module):
         bias = None if self.bias is None else self.bias.to(x_NE.dtype)
         return F.linear(x_NE, self.weight.to(x_NE.dtype), bias)
 
+    def select(self, words_U: Int[Tensor, "U"]) -> "Output":
+        """Return an output layer that scores these words only, in their order."""
+        bias = None if self.bias is None else nn.Parameter(self.bias[words_U], requires_grad=False)
+        return Output(nn.Parameter(self.weight[words_U], requires_grad=False), bias)
+
 
 def outer_parameters(model: nn.Module) -> set[nn.Parameter]:
     """Return the weights outside the hidden layers: embeddings, learned positions and output layers."""

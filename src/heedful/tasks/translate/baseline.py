@@ -1,10 +1,8 @@
 """The line that a translator has to beat: word by word, by a dictionary that is learned from co-occurrence.
 
-    P(source word i | target word j) ~ t(target word | source word) exp(-4 |i / I - j / J|)
-
-t is learned by EM as in IBM model 1 (Brown et al. 1993), with the preference for the diagonal of Dyer et al. 2013. Each
-source word becomes its most likely target word, in the order of the source; unknown words are copied. A side whose
-texts have no spaces is read letter by letter, and a letter becomes up to two target units: as many as it usually has.
+The dictionary is learned as in `links.py`. Each source word becomes its most likely target word, in the order of the
+source; unknown words are copied. A side whose texts have no spaces is read letter by letter, and a letter becomes up to
+two target units: as many as it usually has.
 It is learned once per run, from the same training pairs, in seconds. Nothing is drawn at random.
 """
 
@@ -13,21 +11,15 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from heedful.data.collate import gather, lengths_of, places_of
+from heedful.data.collate import gather, lengths_of
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.metrics.language.kneser_ney import distinct
 from heedful.tasks.shared.line import sample_rows
+from heedful.tasks.translate.links import Ids, Links
 
 _MOST_LINKS: Final = 3_000_000  # pairs of a source and a target token: of more pairs of sentences, some are sampled
 _LONGEST: Final = 100  # units of a side that are read
-_ITERATIONS: Final = 5
-_DIAGONAL: Final = 4.0
-
-Ids = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 class Pair(NamedTuple):
@@ -104,9 +96,9 @@ def _translations(sources: Sequence[Ids], targets: Sequence[Ids], target_units: 
     """Return the most likely target units of each source unit: one, or as many as it usually has, up to `most`."""
     if not sources:
         return {}
-    links = _Links.of(sources, targets, target_units)
+    links = Links.of(sources, targets, target_units)
     t = links.learn()
-    counts = np.bincount(links.pair, links.posteriors(t), len(t))
+    counts = links.counts(t)
     of_source = links.keys // target_units
     occurs = np.bincount(np.concatenate(sources))
     usual = np.rint(np.bincount(of_source, counts) / np.maximum(occurs, 1)).clip(0, most).astype(int)
@@ -118,41 +110,3 @@ def _translations(sources: Sequence[Ids], targets: Sequence[Ids], target_units: 
         if len(chosen) < (1 if most == 1 else usual[source]):
             chosen.append(int(links.keys[place] % target_units))
     return found
-
-
-@dataclass(frozen=True, eq=False)
-class _Links:
-    """Every source unit of a pair with every target unit of it."""
-
-    keys: Ids  # of the distinct pairs of units, sorted: source unit * target units + target unit
-    pair: Ids  # number of each link's pair of units
-    place: Ids  # target place of each link, counted through all texts
-    near: Floats  # preference for the diagonal
-    target_units: int  # how many there are
-
-    @classmethod
-    def of(cls, sources: Sequence[Ids], targets: Sequence[Ids], target_units: int) -> "_Links":
-        """Link the units of texts."""
-        source, target = np.concatenate(sources), np.concatenate(targets)
-        rows_I, rows_J = (np.array([len(one) for one in side]) for side in (sources, targets))
-        many = np.repeat(rows_I, rows_J)  # source units of each target place
-        place = np.repeat(np.arange(len(target)), many)
-        from_source = places_of(np.repeat(np.cumsum(rows_I) - rows_I, rows_J), many)
-        i = places_of(np.zeros(len(many), np.int64), many) / np.repeat(many, many)
-        j = places_of(np.zeros(len(rows_J), np.int64), rows_J) / np.repeat(rows_J, rows_J)
-        near = np.exp(-_DIAGONAL * np.abs(i - j[place]))
-        keys, pair = distinct(source[from_source] * target_units + target[place])
-        return cls(keys, pair, place, near, target_units)
-
-    def learn(self) -> Floats:
-        """Return t(target unit | source unit) of each distinct pair, by EM from equal values."""
-        source, t = self.keys // self.target_units, np.ones(len(self.keys))
-        for _ in range(_ITERATIONS):
-            counts = np.bincount(self.pair, self.posteriors(t), len(t))
-            t = counts / np.bincount(source, counts)[source]
-        return t
-
-    def posteriors(self, t: Floats) -> Floats:
-        """Return how likely each link is the one of its target place."""
-        p = t[self.pair] * self.near
-        return p / np.bincount(self.place, p)[self.place]

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Unpack, cast, overload
 
 from heedful.base.arguments import check_flag, check_one_each, check_text, check_texts
@@ -31,6 +31,7 @@ from heedful.tasks.shared.sequences.text_evaluation import scoring_of
 from heedful.tasks.shared.sequences.token_scores import END_PIECE
 from heedful.tasks.shared.streaming import CHUNK, answer_stream, answer_texts
 from heedful.tasks.translate.evaluation import TranslationEvaluation, each_variant
+from heedful.tasks.translate.lexicon import Lexicon, read_lexicon
 from heedful.tasks.translate.rules import TRANSLATE
 from heedful.tasks.translate.scoring import NBestList, PairScore, Reranked, refuse_long_side, rerank, score_tokens
 from heedful.tasks.translate.translation import BLANK, DetailedOptions, ExplainOptions, translations_of
@@ -51,6 +52,11 @@ class Translator(SequenceModel):
     def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
         super().__init__(bundle, *others)
         self._planner = WordPlanner(bundle.vocabularies["target"])
+
+    @cached_property
+    def _lexicon(self) -> Lexicon:
+        """What shortlists are made of; it is read when the first one is asked for."""
+        return read_lexicon(self.bundle.folder, self.vocabularies)
 
     @overload
     def translate(self, texts: str, **options: Unpack[SearchOptions]) -> str: ...  # type: ignore[overload-overlap]
@@ -290,7 +296,7 @@ class Translator(SequenceModel):
         if not recorded or target is not None:
             return found
         request = self._request(1, searched)
-        if request.risk is not None or request.terms or request.require or request.forbid:
+        if request.risk is not None or request.shortlist or request.terms or request.require or request.forbid:
             return found  # none but a plain beam search is recorded
         (query,) = self._queries(self.encode([text], request.to, raw=request.raw), request, 1)
         return replace(found, search=self._record(query, request.settings, best.tokens))
@@ -359,7 +365,8 @@ class Translator(SequenceModel):
         if request.prefix is not None:
             prefixes = self.wording.encode_prefixes(request.prefix, len(sources), first)
         queries = text_queries(sources, request.settings.max_extra, prefixes, first - 1)
-        return [query for query, source in zip(queries, sources, strict=True) if source]
+        queries = [query for query, source in zip(queries, sources, strict=True) if source]
+        return self._lexicon.add_to(queries) if request.shortlist else queries
 
     def _translations(
         self,

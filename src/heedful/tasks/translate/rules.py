@@ -38,7 +38,7 @@ TRANSLATE: Final = TaskRules(
     tokens="target tokens",
     label_smoothing=0.1,
     test_files="give --source and --target",
-    evaluation_options=("metric", "raw", "to", "terms", "require", "forbid"),
+    evaluation_options=("metric", "raw", "to", "shortlist", "terms", "require", "forbid"),
     same_keys=(
         "evaluate.bleu_tokenize",
         "evaluate.detokenize",

@@ -10,7 +10,7 @@ from torch import Tensor
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.protocol import Sharing
 from heedful.decode.frontiers.banks import share_out
-from heedful.decode.frontiers.token_scores import Scores
+from heedful.decode.frontiers.token_scores import USUAL, Scores
 
 VOCABULARY, SENTENCES = 9, 20
 
@@ -54,7 +54,7 @@ def test_each_bank_has_its_share_of_the_beam(beams: int) -> None:
     left_RV = torch.randint(0, 4, (rows, VOCABULARY))
     before_R = torch.randint(1, 4, (rows,))
     log_p_BK = torch.randn(SENTENCES, beams, dtype=torch.float64).sort(1, descending=True).values
-    scores = Scores(scores_RV, torch.zeros(rows, 1), torch.zeros(rows, 1))
+    scores = Scores(scores_RV, torch.zeros(rows, 1), torch.zeros(rows, 1), USUAL)
     best_RC, tokens_RC = scores.best(2 * beams)
     found = share_out(scores, log_p_BK, best_RC, tokens_RC, Given(left_RV, before_R))
     for sentence in range(SENTENCES):

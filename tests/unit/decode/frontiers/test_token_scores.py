@@ -10,14 +10,14 @@ from torch import Tensor
 
 from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.tokens import NEVER, Never
-from heedful.decode.frontiers.token_scores import Scores
+from heedful.decode.frontiers.token_scores import USUAL, Scores
 
 NOTHING_SAID = torch.tensor([[1]])
 
 
 def best_tokens(logits_RV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     never = Never.of((), torch.device("cpu"))
-    return Scores.of(logits_RV, (never,), NOTHING_SAID.expand(len(logits_RV), 1)).best(count)
+    return Scores.of(logits_RV, (never,), NOTHING_SAID.expand(len(logits_RV), 1), USUAL).best(count)
 
 
 @given(rows=st.integers(1, 5), words=st.integers(4, 700), count=st.integers(1, 12), seed=st.integers(0, 99))
@@ -57,7 +57,7 @@ def test_the_whole_vocabulary_counts_in_log_p_whatever_is_forbidden() -> None:
     logits_RV = torch.randn(3, 40, dtype=torch.float64)
     wanted_RV = logits_RV.log_softmax(1)
     most = Never.of(range(4, 39), torch.device("cpu"))
-    scores = Scores.of(logits_RV.clone(), (most,), NOTHING_SAID.expand(3, 1))
+    scores = Scores.of(logits_RV.clone(), (most,), NOTHING_SAID.expand(3, 1), USUAL)
     log_p_RC, tokens_RC = scores.best(2)
     torch.testing.assert_close(log_p_RC, wanted_RV.gather(1, tokens_RC))
     assert sorted(tokens_RC[0].tolist()) == [END, 39]

@@ -12,7 +12,8 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.tasks.translate import baseline
-from heedful.tasks.translate.baseline import Dictionary, Pair, Units, _Links, sample_pairs
+from heedful.tasks.translate.baseline import Dictionary, Pair, Units, sample_pairs
+from heedful.tasks.translate.links import Links
 
 CHANCE = random.Random(4)
 NUMBERS = [
@@ -43,7 +44,7 @@ def naive(pairs: list[tuple[list[int], list[int]]], iterations: int) -> dict[tup
 
 
 def test_translations_are_learned_by_the_equations() -> None:
-    links = _Links.of([np.array(source) for source, _ in NUMBERS], [np.array(target) for _, target in NUMBERS], 3)
+    links = Links.of([np.array(source) for source, _ in NUMBERS], [np.array(target) for _, target in NUMBERS], 3)
     expected = naive(NUMBERS, 5)
     assert {(key // 3, key % 3): p for key, p in zip(links.keys.tolist(), links.learn().tolist(), strict=True)} == {
         pair: pytest.approx(p) for pair, p in expected.items()

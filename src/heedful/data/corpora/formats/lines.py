@@ -130,6 +130,19 @@ def read_lines(file: TextFile | str | Path, longest: int | None = None) -> Gener
         yield from decode_lines(_undamaged(stream, file, longest), file.name, again, longest)
 
 
+def count_lines(file: TextFile) -> int:
+    """Return the number of lines of a file, whatever they hold: many times as fast as reading them."""
+    with ExitStack() as stack:
+        with _opening(file):
+            _check_kind(file)
+            stream = _open(file, stack)
+        lines, last = 0, b"\n"
+        with machine_faults(file.path), _damage(file):
+            while part := stream.read(_READ):
+                lines, last = lines + part.count(b"\n"), part
+        return lines + (not last.endswith(b"\n"))
+
+
 def read_whole(file: TextFile) -> str:
     """Return all lines of a file whose format takes it as a whole, such as JSON, which may be on one line."""
     return "\n".join(read_lines(file, sys.maxsize))

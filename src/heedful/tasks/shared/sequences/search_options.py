@@ -27,6 +27,7 @@ class SearchRequest:
     terms: Mapping[str, str]  # empty where there are none
     require: list[str] | list[list[str]]  # for all texts, or for each
     forbid: list[str]
+    shortlist: bool = False  # whether a source's translation has only tokens of a shortlist
     risk: MinimumBayesRisk | None = None  # how one of several samples is chosen; None where all results are returned
 
     def choose(self, found: Iterable[list[Found]]) -> Iterator[list[Found]]:
@@ -76,7 +77,7 @@ def resolve(
         require=chosen["require"] or [],
         forbid=chosen["forbid"] or [],
         risk=risk,
-        **{name: chosen[name] for name in ("to", "raw", "prefix", "batch_tokens", "max_source")},
+        **{name: chosen[name] for name in ("to", "raw", "prefix", "shortlist", "batch_tokens", "max_source")},
     )
 
 
