@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 try:
     import fcntl
@@ -114,7 +114,8 @@ def _fault(folder: Path) -> str | None:
             isinstance(stated, dict)
             and bool(files)
             and stated.keys() == {file.name for file in files}
-            and not any(file.is_symlink() for file in files)  # what it points to can change at any time
+            # Pipes never end, and what a link points to can change at any time.
+            and all(file.is_file() and not file.is_symlink() for file in files)
             and all(sha256_of_file(file) == stated[file.name] for file in files)
         )
     except (UserError, FileNotFoundError):  # missing, or another process replaces it
@@ -217,7 +218,8 @@ def _describe(path: Path) -> str:
     """Return what an entry holds, by the files in it."""
     try:
         if (path / "meta.json").exists():
-            streams = json.loads((path / "meta.json").read_bytes())["streams"]
+            meta: Any = read_json(path / "meta.json")
+            streams = meta["streams"]
             rows = max(stream["sentences"] for stream in streams.values())
             if "pixels" in streams:
                 return f"{rows:,} images of {streams['pixels']['tokens']:,} pixels"
@@ -225,9 +227,10 @@ def _describe(path: Path) -> str:
             tokens = ", ".join(f"{count:,} {name}" for name, count in named.items())
             return f"corpus of {rows:,} rows; tokens: {tokens}"
         if (path / "tokenizer.json").exists():
-            model = json.loads((path / "tokenizer.json").read_bytes())["model"]
+            tokenizer: Any = read_json(path / "tokenizer.json")
+            model = tokenizer["model"]
             return f"tokenizer: {model['type']}, {len(model['vocab']):,} pieces"
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (UserError, OSError, ValueError, KeyError, TypeError, AttributeError):
         return "damaged: it will be made again"
     return ""
 

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from heedful.base.files import refuse_special_file
+
 
 @contextmanager
 def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """Open a .zip file; what is read from it inside the block raises `BadZipFile` where it is damaged."""
+    refuse_special_file(path)
     try:
         with zipfile.ZipFile(path) as archive:
             yield archive

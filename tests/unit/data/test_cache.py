@@ -10,7 +10,7 @@ from filelock import FileLock
 
 from heedful.base.errors import MachineError, UserError
 from heedful.data import cache_trust
-from heedful.data.cache import cache_folder, cached, create_folder, key_of
+from heedful.data.cache import cache_entries, cache_folder, cached, create_folder, key_of
 
 ELSEWHERE = r"`\$HEEDFUL_CACHE` is where the cache goes: set it to another folder\."
 
@@ -281,3 +281,22 @@ def test_entries_on_a_disk_that_can_only_be_read_are_used(cache: Path, monkeypat
 
 if __name__ == "__main__":
     assert cached(Path(sys.argv[1]), load, slow_build, quiet) == "built"
+
+
+def test_an_entry_with_a_pipe_is_damaged_and_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path))
+    folder, said = tmp_path / "tokens" / "entry", list[str]()
+
+    def build(staged: Path) -> None:
+        (staged / "meta.json").write_text("{}")
+
+    def load(found: Path) -> str | None:
+        return str(found) if (found / "meta.json").exists() else None
+
+    cached(folder, load, build, said.append)
+    (folder / "meta.json").unlink()
+    os.mkfifo(folder / "meta.json")
+    assert [entry.what for entry in cache_entries()] == ["damaged: it will be made again"]
+    cached(folder, load, build, said.append)
+    assert said == [f"{folder} is damaged: preparing it again"]
+    assert (folder / "meta.json").is_file()

@@ -118,3 +118,15 @@ def test_the_numbers_of_images(images: Path, change: Change, kind: str, what: st
     recipe = {"data": data, "model": {"family": "image_regressor", "encoder": {"family": "vit", "patch": 2, "grid": 2}}}
     found = {one.kind: one.what for one in check_data(load_recipe(recipe), lambda message: None).findings}
     assert found[kind] == what
+
+
+def test_an_empty_row_has_no_number(tmp_path: Path) -> None:
+    write(tmp_path / "train.tsv", sound())
+    lines = (tmp_path / "train.tsv").read_text().splitlines()
+    (tmp_path / "train.tsv").write_text("\n".join([*lines[:3], "", *lines[3:]]))
+    write(tmp_path / "valid.tsv", sound(20, 100))
+    columns = {"text": 1, "number": 2}
+    data = {part: {"tsv": str(tmp_path / f"{part}.tsv"), **columns} for part in ("train", "valid")}
+    recipe = load_recipe({"data": data, "model": {"family": "regressor"}, "train": {"steps": 1}})
+    found = {finding.kind: finding for finding in check_data(recipe, lambda message: None).findings}
+    assert [finding.what for finding in found.values()] == ["texts with nothing but spaces: 1 of 61 (1.64%)"]

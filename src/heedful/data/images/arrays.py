@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 from numpy.typing import NDArray
 
 from heedful.base.errors import UserError, counted, suggestion
-from heedful.base.files import machine_faults, user_faults
+from heedful.base.files import machine_faults, refuse_special_file, user_faults
 from heedful.data.images.decoding import Pixels
 from heedful.data.zip_files import open_zip
 
@@ -130,6 +130,7 @@ def _parts(file: IO[bytes], most: int) -> Iterator[bytes]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[IO[bytes]]:
+    refuse_special_file(path)
     with path.open("rb") as plain:
         if plain.read(2) == b"\x1f\x8b":
             with gzip.open(path, "rb") as unpacked:

@@ -156,7 +156,7 @@ def read_rows(corpus: AnyCorpus, data: Data, labels: Labels) -> Iterator[Row]:
     return (
         Row(
             _one_line(text.text, text.second),
-            _COMMA.join(text.labels) if labels != "number" else f"{text.number:.17g}",
+            _COMMA.join(text.labels) if text.number is None else f"{text.number:.17g}",
             text.line,
         )
         for text in read_texts(corpus, data.folder, form, labels == "several", labels is not None)

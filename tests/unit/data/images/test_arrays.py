@@ -1,6 +1,7 @@
 """Images and labels in idx and npz files."""
 
 import gzip
+import os
 import struct
 import zipfile
 from pathlib import Path
@@ -95,6 +96,13 @@ def test_a_file_that_is_not_npz_is_refused(tmp_path: Path) -> None:
     (tmp_path / "some.npz").write_bytes(b"not an archive")
     with refuses("...some.npz cannot be read (File is not a zip file): copy or download..."):
         read_npz(tmp_path / "some.npz", "x")
+
+
+@pytest.mark.parametrize("name", ["digits", "digits.gz", "digits.npz"])
+def test_pipes_are_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / name)
+    with refuses("...: this is a pipe or a device..."):
+        read_npz(tmp_path / name, "x") if name.endswith("npz") else read_idx(tmp_path / name)
 
 
 def test_a_damaged_header_of_an_array_is_refused(tmp_path: Path) -> None:

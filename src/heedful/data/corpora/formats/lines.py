@@ -292,7 +292,7 @@ def _refuse_other_content(file: TextFile) -> None:
 
 
 def _member(archive: zipfile.ZipFile, file: TextFile) -> str:
-    members = [info.filename for info in archive.infolist() if not info.is_dir()]
+    members = [name for name in archive.namelist() if name and not name.endswith("/")]  # a damaged name may be empty
     if file.member in members:
         return file.member
     if not file.member and len(members) == 1:

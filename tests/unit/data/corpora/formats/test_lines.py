@@ -69,6 +69,22 @@ def test_every_form_of_file_reads_the_same(tmp_path: Path, suffix: str) -> None:
     assert list(read_lines(path)) == ["eins", "zwei\u2028drei"]
 
 
+def test_members_without_names_and_folders_are_no_members(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "odd.zip", "w") as archive:
+        for member in ("en", "folder/", ""):
+            archive.writestr(zipfile.ZipInfo(member), "one\n" if member == "en" else "")
+    assert list(read_lines(tmp_path / "odd.zip")) == ["one"]
+
+
+@pytest.mark.parametrize("text", ["", "one", "one\n", "one\ntwo", "\n\n", "a\r\nb\r\n\r\n", "x" * 100_000 + "\ny"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_lines_are_counted_as_they_are_read(tmp_path: Path, text: str, suffix: str) -> None:
+    data = text.encode()
+    (tmp_path / f"some{suffix}").write_bytes(gzip.compress(data) if suffix else data)
+    file = locate(str(tmp_path / f"some{suffix}"))
+    assert lines.count_lines(file) == len(list(read_lines(file)))
+
+
 @pytest.mark.parametrize(
     ("raw", "kind"),
     [
