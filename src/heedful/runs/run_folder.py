@@ -22,6 +22,7 @@ from heedful.base.files import (
     machine_faults,
     make_folder,
     read_bytes,
+    refuse_special_file,
     remove_folder,
     remove_leftovers,
     user_faults,
@@ -40,6 +41,7 @@ from heedful.training.checkpoints import Position, begin_checkpoints, has_only_b
 LOCK: Final = ".lock"  # held by the process that trains; the system releases it when the process ends, however it ends
 
 # Keys that may differ in a resumed run: where and how long it runs, what it reports, how it translates.
+_WRITTEN: Final = (".safetensors", ".json", ".md")  # how files of a run end that training writes, and no log
 _FREE_KEYS: Final = (
     "data.folder",
     "train.steps",
@@ -88,6 +90,9 @@ class RunLock:
         with machine_faults(self._run), user_faults(self._run, WRITING_FAULTS):
             make_folder(self._run)
             _refuse_links_outside(self._run)
+            for path in self._run.iterdir():  # logs may be pipes, which are left out; what is written would wait
+                if path.suffix in _WRITTEN and not path.is_symlink():
+                    refuse_special_file(path)
             try:
                 self._lock.acquire(timeout=0)
             except Timeout as error:

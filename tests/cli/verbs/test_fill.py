@@ -171,6 +171,6 @@ def test_a_model_of_another_kind(folder: Path, tmp_path: Path, capsys: Capture) 
 
 def test_options_that_cannot_be(folder: Path, capsys: Capture) -> None:
     assert "--top" in refused(capsys, folder, "[MASK]", "--top", "0")
-    assert refused(capsys, folder, "[MASK]", "--precision", "int8") == like("`int8` is not a precision: ...")
+    assert refused(capsys, folder, "[MASK]", "--precision", "int4") == like("`int4` is not a precision: ...")
     assert run(["fill", str(folder), "[MASK]", "--device", "gpu"]) == 2
     assert "`gpu` is not a device" in capsys.readouterr().err

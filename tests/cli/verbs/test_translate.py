@@ -273,7 +273,7 @@ def test_invalid_utf8_is_refused_with_its_place_after_what_came_before(
             "--n-best is 3, but a beam of 2 finds no more than 2: set --beam to 3 or more.",
         ),
         (["--device", "tpu"], like("`tpu` is not a device: ...")),
-        (["--precision", "int8"], like("`int8` is not a precision: ...")),
+        (["--precision", "int4"], like("`int4` is not a precision: ...")),
         (["--output", "."], ".: this is a folder, but must be a file."),
         (
             ["-o", "no/where/out"],

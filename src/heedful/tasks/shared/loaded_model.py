@@ -29,7 +29,6 @@ from heedful.models.networks import precision_of, set_precision, store_in
 from heedful.native.encoder import use_native_blocks
 from heedful.native.int8 import count_parameters, is_int8, to_int8
 from heedful.native.library import find_library
-from heedful.native.packed_products import use_packed_products
 from heedful.tasks.shared.evaluation import Evaluation
 
 Found = TypeVar("Found", bound=Evaluation)
@@ -73,8 +72,6 @@ class Placement:
         set_precision(network, stored)
         if precision == INT8:
             _put_in_int8(network)
-        elif precision == "float32" and self.device.type == "cpu":
-            use_packed_products(network)
 
     def _resolve(self, usual: str) -> str:
         """Return the name of a precision. `auto` is a model's own; without one, bfloat16 on a GPU, float32 on a CPU."""

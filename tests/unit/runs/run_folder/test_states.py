@@ -226,6 +226,14 @@ def test_a_link_out_of_the_folder_of_a_run_is_refused_and_what_it_leads_to_stays
     assert theirs.read_text() == "not ours\n"
 
 
+def test_a_pipe_in_place_of_a_model_is_refused_and_not_waited_for(make: Make, tmp_path: Path) -> None:
+    train(make(steps=2), tmp_path / "run", console=silent())
+    (tmp_path / "run/model.safetensors").unlink()
+    os.mkfifo(tmp_path / "run/model.safetensors")
+    with refuses(f"{tmp_path}/run/model.safetensors: this is a pipe or a device..."):
+        train(make(steps=4), tmp_path / "run", resume=True, console=silent())
+
+
 def test_checkpoints_may_be_on_another_disk(make: Make, tmp_path: Path) -> None:
     (tmp_path / "large").mkdir()
     (tmp_path / "run").mkdir()
