@@ -252,7 +252,7 @@ def to_int8(network: nn.Module) -> None:
             elif type(child) is Output:
                 made[child] = made.get(child) or Int8Output(child)
             if child in made:
-                setattr(parent, name, made[child])
+                setattr(parent, name, made[child].train(child.training))
 
 
 def count_parameters(network: nn.Module) -> int:
