@@ -85,7 +85,7 @@ bench: .venv/dev
 .venv/core: $(SOURCES)
 	@echo "Making .venv and installing Heedful (about a minute) ..."
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	$(INSTALL) --editable .
+	$(INSTALL) --editable ".[serve]"
 	@touch $@
 
 .venv/dev: .venv/core

@@ -28,6 +28,7 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parents[1]
 OWN_ERRORS = {"HeedfulError", "UserError", "MachineError", "Stopped"}
 ERRORS = {*OWN_ERRORS, "ValueError", "TypeError"}
+ANSWERS = {"Refused"}  # of the server: a status, then the message
 RUN = 20  # characters in common that make two texts one
 SHORT = 8  # characters that are too few to know a message by
 HOLE = "{}"
@@ -121,7 +122,7 @@ def name_of(node: ast.expr) -> str:
 
 def messages(root: Path) -> list[Text]:
     """Return the texts that src raises, in order, without those that only say where another text applies: `{}: {}`."""
-    raised = {text for path, tree in files(root, "src", "Error") for text in _raised(path, tree)}
+    raised = {text for path, tree in files(root, "src") for text in _raised(path, tree)}
     return sorted(text for text in raised if max(map(len, text.text.split(HOLE))) > SHORT)
 
 
@@ -138,6 +139,8 @@ def _raised(path: str, tree: ast.Module) -> Iterator[Text]:
                     first = call.args[:1]
                 case ast.Call() as call if name_of(call.func) in OWN_ERRORS:
                     first = call.args[:1]
+                case ast.Call() as call if name_of(call.func) in ANSWERS:
+                    first = call.args[1:2]
                 case ast.Call() as call if name_of(call.func) in makers:
                     first = [given for given in call.args if isinstance(given, ast.Constant | ast.JoinedStr)]
                 case _:

@@ -3,8 +3,9 @@
 What has no counterpart there is refused. Pieces are the words of a vocabulary of numbers: piece 17 is called "17".
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 import torch
@@ -21,13 +22,16 @@ from heedful.nn.layers.feedforward import FeedForward
 from heedful.nn.layers.linear import LayerNorm, Linear
 from heedful.nn.layers.positions import Learned
 from heedful.nn.layers.residual import Residual
+from heedful.tasks.translate.lexicon import Lexicon
 
 MOST_POSITIONS = 1024  # of sinusoidal positions, which have no limit of their own
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh", "silu": "SWISH"}
 
 
-def write_translator(network: EncoderDecoder, folder: Path, quantization: str | None) -> None:
-    """Write a translator as a model of CTranslate2; `quantization` is "int8" or None."""
+def write_translator(
+    network: EncoderDecoder, folder: Path, quantization: str | None, lexicon: Lexicon | None = None
+) -> None:
+    """Write a translator as a model of CTranslate2; `quantization` is "int8" or None, a lexicon its vocabulary map."""
     from ctranslate2.specs import common_spec, transformer_spec
 
     encoder, decoder = network.encoder, network.decoder
@@ -50,7 +54,12 @@ def write_translator(network: EncoderDecoder, folder: Path, quantization: str | 
     spec.config.layer_norm_epsilon = _norm(own[0].around_network).eps
     spec.register_source_vocabulary(_pieces(len(encoder.embedding.weight)))
     spec.register_target_vocabulary(_pieces(len(decoder.embedding.weight)))
-    _save(spec, folder, quantization)
+    with TemporaryDirectory() as place:
+        if lexicon is not None:
+            path = Path(place) / "map.txt"
+            path.write_text("".join(f"{line}\n" for line in _map_of(lexicon)), encoding="utf-8")
+            spec.register_vocabulary_mapping(str(path))
+        _save(spec, folder, quantization)
 
 
 def write_language_model(network: LanguageModel, folder: Path, quantization: str | None) -> None:
@@ -194,6 +203,15 @@ def _array(tensor: Tensor) -> Any:
 def _pieces(size: int) -> list[str]:
     """The names of pieces: numbers, but for those that CTranslate2 must know."""
     return [NAMED.get(number, str(number)) for number in range(size)]
+
+
+def _map_of(lexicon: Lexicon) -> Iterator[str]:
+    """The lines of a vocabulary map: a source piece and its target pieces; without one, those of every sentence."""
+    pieces = _pieces(1 + max(int(lexicon.tokens.max(initial=0)), int(lexicon.frequent.max(initial=0))))
+    yield "\t" + " ".join(pieces[token] for token in lexicon.frequent)
+    for source, piece in enumerate(_pieces(len(lexicon.ends))):
+        if len(lexicon.of(source)):
+            yield f"{piece}\t" + " ".join(pieces[token] for token in lexicon.of(source))
 
 
 def _save(spec: Any, folder: Path, quantization: str | None) -> None:

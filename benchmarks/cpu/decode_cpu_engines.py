@@ -90,15 +90,20 @@ class Engine:
 
 
 def alternate(
-    engines: Mapping[str, Engine], case: object, rounds: int, calls: int, warm: object
+    engines: Mapping[str, Engine], case: object, rounds: int, calls: int, warm: object, until: float
 ) -> dict[str, list[Answer]]:
-    """Return the answers of each round, by engine: they take turns, after another case that warms them up."""
+    """Return the answers of each round, by engine: they take turns, after another case that warms them up.
+
+    No round but the first one begins after `until`, in seconds of `time.monotonic`.
+    """
     answers: dict[str, list[Answer]] = {name: [] for name in engines}
     for engine in engines.values():
         engine.wait()
     for engine in engines.values():
         engine.ask(warm)
-    for _ in range(rounds):
+    for done in range(rounds):
+        if done and time.monotonic() > until:
+            break
         for name, engine in engines.items():
             answers[name].append(engine.ask(case, calls))
     return answers

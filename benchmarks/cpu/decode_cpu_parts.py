@@ -1,6 +1,7 @@
 """The parts of benchmarks.cpu.decode_cpu, which says what they are."""
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -17,14 +18,10 @@ from benchmarks.shared.gpu_work import Results
 from benchmarks.shared.other_work import QUIET, watch_others
 
 from heedful.base.files import write_json
-from heedful.data.corpora.formats.lines import read_lines
 
 OURS, CT2, HUGGING_FACE = "heedful", "ctranslate2", "transformers"
 THREADS: Mapping[int, str] = {1: "", 2: "_2"}  # and what keys end in
 SAME = 0.5  # share of sentences that must have the same tokens on both sides
-TRIED = 200  # lines of the test set that settings are tried on
-BATCH_TOKENS = (512, 1024, 4096)  # of CTranslate2's batches of texts, besides this:
-FIRST_BATCH_TOKENS = 2048
 PLAIN = Setting("float32", "MKL")
 
 
@@ -40,6 +37,13 @@ class Work:
     sources: Path | None
     references: Path | None
     rounds: int
+    lines: int  # of the test set that are timed
+    until: float  # when the minutes are over, in seconds of `time.monotonic`
+
+    @property
+    def is_over(self) -> bool:
+        """Whether no part may begin any more."""
+        return time.monotonic() > self.until
 
     def fewer(self, threads: int = 1) -> int:
         """The number of rounds of what takes long."""
@@ -69,7 +73,7 @@ class Work:
         `ratios` are their names, by peer; `rate` is the name of our rate, in which a star is the place of a peer's.
         `turns` are further arguments of `alternate`.
         """
-        turns = {"rounds": self.rounds, "calls": 1, "warm": turns["case"], **turns}
+        turns = {"rounds": self.rounds, "calls": 1, "warm": turns["case"], "until": self.until, **turns}
         answers = alternate(engines, **turns)
         seconds = {name: [each.seconds for each in found] for name, found in answers.items()}
         of_cores = {name: median(each.cpu_seconds for each in found) for name, found in answers.items()}
@@ -145,17 +149,19 @@ def measure_speed(work: Work) -> None:
         work.results.add(**{f"same_tokens_{CT2}_int8": same(other, other_rounded)})
         if same(mine, other) < SAME:
             raise ValueError("both sides must compute the same, but put out different tokens")
+    near: Sequence[Setting] = ()
     for threads, ending in THREADS.items():
         with work.part(f"speed_int8{ending}"), ExitStack() as stack:
             tried = {"batch1": (asked["batch1"], 3), "batch64": (half, 1)}
             choice = Choice("ctranslate2 ids", threads, tried, given)
-            choice.try_int8()
+            choice.try_threads(near) if near else choice.try_int8()
+            near = choice.near()
             work.record(f"speed_int8{ending}", choice)
             peers = {best: stack.enter_context(theirs(threads, best)) for best in choice.bests}
             us = stack.enter_context(ours(threads, "int8"))
             for name in asked:
                 best = choice.best["batch1" if name == "batch1" else "batch64"]
-                compare(name, f"{name}{ending}", us, peers[best], work.rounds)
+                compare(name, f"{name}{ending}", us, peers[best], work.rounds if name == "batch1" else work.fewer())
     with work.part("speed_float32"), ExitStack() as stack:
         choice = Choice("ctranslate2 ids", 1, {"batch1": (asked["batch1"], 2), "batch64": (half, 1)}, given)
         choice.try_out(Setting("float32", backend) for backend in BACKENDS)
@@ -163,87 +169,7 @@ def measure_speed(work: Work) -> None:
         peers = {best: stack.enter_context(theirs(1, best)) for best in choice.bests}
         us = stack.enter_context(ours(1, "float32"))
         for name, best in choice.best.items():
-            compare(name, f"float32_{name}", us, peers[best], work.fewer())
-
-
-# --- a trained translator ---------------------------------------------------------------------------------------------
-
-
-def measure_test_set(work: Work) -> None:
-    """From texts to texts, with a trained translator."""
-    from sacrebleu.metrics.bleu import BLEU
-
-    from heedful.models.bundle import read_bundle
-
-    if work.model is None or work.sources is None or work.references is None:
-        work.results.say("test_set is left out: it needs --model, --sources and --references")
-        return
-    model, folder, out = str(work.model), work.folder / "trained", work.folder / "out.txt"
-    bundle, lines, references = read_bundle(work.model), lines_of(work.sources), lines_of(work.references)
-    with work.part("test_set_conversion"):
-        write_both(convert.write_translator, bundle.model, folder)
-        for name, some in (("all", lines), ("few", lines[:TRIED])):
-            (work.folder / name).write_text("".join(f"{line}\n" for line in some), encoding="utf-8")
-    every, few = ({"sources": str(work.folder / name), "out": str(out)} for name in ("all", "few"))
-    files = [str(work.model / name) for name in sorted(bundle.vocabularies.files())]  # that of the source first
-    decode = bundle.recipe.decode
-    searched: dict[str, Any] = {"beam": decode.beam, "penalty": decode.length_penalty}
-    texts: dict[str, list[str]] = {}
-
-    def given(setting: Setting) -> dict[str, Any]:
-        return {"folder": stored(folder, setting), "tokenizers": files * (3 - len(files)), **searched}
-
-    def theirs(threads: int, setting: Setting) -> Engine:
-        return start("ctranslate2 file", threads, setting, **given(setting))
-
-    def ours(threads: int, precision: str) -> Engine:
-        return Engine("heedful file", threads, model=model, precision=precision, **searched)
-
-    def score(name: str, engine: Engine) -> float:
-        engine.ask(every)
-        texts[name] = lines_of(out)
-        metric: Any = BLEU(tokenize=bundle.recipe.evaluate.bleu_tokenize)
-        return float(metric.corpus_score(texts[name], [references]).score)
-
-    best = Setting("int8", "MKL", batch_tokens=FIRST_BATCH_TOKENS)
-    for threads, ending in THREADS.items():
-        with work.part(f"test_set{ending}"), ExitStack() as stack:
-            choice = Choice("ctranslate2 file", threads, {"the test set": (few, 1)}, given)
-            if threads == 1:
-                choice.try_int8(FIRST_BATCH_TOKENS)
-                choice.try_out(best._replace(batch_tokens=tokens) for tokens in BATCH_TOKENS for best in choice.bests)
-            else:
-                choice.try_out([best, best._replace(workers=threads)])
-            best = choice.best["the test set"]
-            work.record(f"test_set{ending}", choice)
-            us = stack.enter_context(ours(threads, "int8"))
-            work.results.add(**{f"start_s{ending}": us.wait()})
-            peer = stack.enter_context(theirs(threads, best))
-            work.results.add(**{f"start_s_{CT2}{ending}": peer.wait()})
-            rate = f"sentences_s*_test_set{ending}"
-            turns = {"case": every, "warm": few, "rounds": work.fewer(threads)}
-            work.compare({OURS: us, CT2: peer}, {CT2: f"ratio_test_set{ending}"}, rate, len(lines), **turns)
-    with work.part("bleu"), ExitStack() as stack:
-        plain = PLAIN._replace(batch_tokens=best.batch_tokens)
-        engines = {
-            "float32": ours(2, "float32"),
-            "int8": ours(2, "int8"),
-            f"{CT2}_float32": theirs(2, plain),
-            f"{CT2}_int8": theirs(2, best),
-        }
-        started = {name: stack.enter_context(engine) for name, engine in engines.items()}
-        bleu = {name: score(name, engine) for name, engine in started.items()}
-        work.results.add(**{f"bleu_{name}": figure for name, figure in bleu.items()})
-        work.results.add(bleu_loss=bleu["float32"] - bleu["int8"])
-        work.results.add(ct2_bleu_loss=bleu[f"{CT2}_float32"] - bleu[f"{CT2}_int8"])
-        work.results.add(same_texts_float32=same(texts["float32"], texts[f"{CT2}_float32"]))
-        work.results.add(same_texts_int8=same(texts["float32"], texts["int8"]))
-        work.results.add(**{f"same_texts_{CT2}_int8": same(texts[f"{CT2}_float32"], texts[f"{CT2}_int8"])})
-
-
-def lines_of(file: Path) -> list[str]:
-    """The lines of a text, which may be compressed."""
-    return list(read_lines(file))
+            compare(name, f"float32_{name}", us, peers[best], work.fewer(1 if name == "batch1" else 2))
 
 
 # --- a language model -------------------------------------------------------------------------------------------------
@@ -285,20 +211,20 @@ def measure_gpt(work: Work) -> None:
             work.results.add(**{f"gpt_same_tokens_{name}": share})
             if share < SAME:
                 raise ValueError(f"both sides must compute the same, but {name} puts out other tokens")
+    near: Sequence[Setting] = ()
     for threads, ending in THREADS.items():
         with work.part(f"gpt{ending}"), ExitStack() as stack:
             ratios, peers = {HUGGING_FACE: f"ratio_gpt{ending}"}, dict[str, Engine]()
             if missing is None:
                 choice = Choice("ctranslate2 continues", threads, {"gpt": (one, 2)}, given)
-                choice.try_int8()
+                choice.try_threads(near) if near else choice.try_int8()
+                near = choice.near()
                 work.record(f"gpt{ending}", choice)
                 peers[CT2] = stack.enter_context(theirs(threads, choice.best["gpt"]))
                 ratios[CT2] = f"ratio_gpt_{CT2}{ending}"
             us, other = stack.enter_context(ours(threads, "int8")), stack.enter_context(hugging_face(threads))
-            engines = {OURS: us, HUGGING_FACE: other, **peers}
-            work.compare(
-                engines, ratios, f"tokens_s*_gpt{ending}", scale.generated, case=one, rounds=work.fewer(threads)
-            )
+            engines, rounds = {OURS: us, HUGGING_FACE: other, **peers}, work.fewer(threads)
+            work.compare(engines, ratios, f"tokens_s*_gpt{ending}", scale.generated, case=one, rounds=rounds)
 
 
 def same_start(some: Sequence[Sequence[int]], others: Sequence[Sequence[int]]) -> float:

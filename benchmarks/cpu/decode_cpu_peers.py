@@ -1,7 +1,7 @@
 """The peers of benchmarks.cpu.decode_cpu: CTranslate2, and transformers' GPT-2.
 
 CTranslate2 runs in processes that never import PyTorch, with whatever settings are the fastest on this machine. It has
-no vocabulary map.
+no vocabulary map but where both sides have shortlists.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -17,6 +17,7 @@ LEAST = (4, 8)  # the version of CTranslate2
 HOW = 'pip install "ctranslate2>=4.8"'
 NAMED = {0: "<pad>", 1: "<s>", 2: "</s>", 3: "<unk>"}  # pieces with these numbers; the others are called by theirs
 END = NAMED[2]
+NEAR = 1.25  # times the fastest
 OTHER_INT8 = ("int8_float32", "int8_bfloat16")  # types besides "int8", which computes the rest as it likes
 BACKENDS: Mapping[str, Mapping[str, str]] = {
     "MKL": {"CT2_USE_MKL": "1"},
@@ -47,12 +48,14 @@ class Setting(NamedTuple):
     instructions: str = ""  # that its own kernels are forced to use
     batch_tokens: int = 0  # of a batch, where it makes batches itself
     workers: int = 1  # batches that it translates at once, with the threads shared among them
+    spins: bool = False  # whether its threads wait for each other as OpenMP has it, or as `import heedful` sets it
 
     @property
     def environment(self) -> Mapping[str, str]:
         """The variables that choose it."""
         forced = {"CT2_FORCE_CPU_ISA": self.instructions} if self.instructions else {}
-        return {**BACKENDS[self.backend], **forced}
+        usual = {"KMP_BLOCKTIME": "200"} if self.spins else {}  # OpenMP's own: with any such variable nothing is set
+        return {**BACKENDS[self.backend], **forced, **usual}
 
     @property
     def title(self) -> str:
@@ -60,6 +63,7 @@ class Setting(NamedTuple):
         more = [f"its own kernels with {self.instructions}"] if self.instructions else []
         more += [f"batches of {self.batch_tokens} tokens"] if self.batch_tokens else []
         more += [f"{self.workers} batches at once"] if self.workers > 1 else []
+        more += ["threads that spin"] if self.spins else []
         return ", ".join([self.compute_type, self.backend, *more])
 
 
@@ -76,6 +80,7 @@ class Choice:
         """Take kinds of work: what is asked for, and how many times; and what the maker is given for a setting."""
         self._maker, self._threads, self._works, self._given = maker, threads, works, given
         self.best: dict[str, Setting] = {}
+        self._near: dict[str, dict[Setting, float]] = {name: {} for name in works}
         self.seconds: dict[str, dict[str, float]] = {name: {} for name in works}
         self.failed: list[str] = []
 
@@ -99,6 +104,22 @@ class Choice:
             self.try_out([best._replace(compute_type=name) for best in self.bests])
         self.try_out([best._replace(instructions="AVX2") for best in self.bests])
 
+    def try_threads(self, near: Sequence[Setting]) -> None:
+        """Try settings that were the fastest with one thread, and how threads wait for each other."""
+        self.try_out(near)
+        self.try_out([best._replace(spins=True) for best in self.bests])
+
+    def near(self) -> list[Setting]:
+        """The settings that are nearly as fast as the fastest one at some work: with more threads one may be faster."""
+        return [
+            *dict.fromkeys(
+                setting
+                for found in self._near.values()
+                for setting, seconds in found.items()
+                if seconds <= NEAR * min(found.values())
+            )
+        ]
+
     @property
     def bests(self) -> set[Setting]:
         """The fastest settings."""
@@ -107,7 +128,7 @@ class Choice:
     def _take(self, name: str, setting: Setting, seconds: float) -> None:
         if all(seconds < other for other in self.seconds[name].values()):
             self.best[name] = setting
-        self.seconds[name][setting.title] = seconds
+        self.seconds[name][setting.title] = self._near[name][setting] = seconds
 
     def to_json(self) -> dict[str, Any]:
         """What the record says of it."""
@@ -143,7 +164,7 @@ def translate_ids(
         found = [result.hypotheses[0] for result in done]
         if any(len(each) != length for each in found):
             raise ValueError(f"a translation has not {length} tokens")
-        return [[_number(piece) for piece in each] for each in found]
+        return [[number_of(piece) for piece in each] for each in found]
 
     return answer
 
@@ -155,10 +176,11 @@ def translate_file(
     compute_type: str,
     beam: int,
     penalty: float,
+    listed: bool,
     workers: int,
     batch_tokens: int,
 ) -> Answering:
-    """Translate a file of texts: tokenize, translate in batches of similar lengths, detokenize, write."""
+    """Translate a file of texts: tokenize, translate in batches of similar lengths or one by one, detokenize, write."""
     import ctranslate2
 
     from heedful.data.tokenize.tokenizer import Tokenizer
@@ -166,13 +188,17 @@ def translate_file(
     translator = ctranslate2.Translator(folder, device="cpu", compute_type=compute_type, **_threads(threads, workers))
     source, target = (Tokenizer.from_json(Path(file).read_bytes(), file) for file in tokenizers)
 
-    def answer(case: Any) -> None:
-        lines = Path(case["sources"]).read_text(encoding="utf-8").splitlines()
+    def translate(lines: Sequence[str]) -> list[str]:
         pieces = [[*map(str, ids), END] for ids in source.encode_batch(lines)]
         done = translator.translate_batch(
-            pieces, beam_size=beam, length_penalty=penalty, batch_type="tokens", max_batch_size=batch_tokens
-        )
-        texts = target.decode_batch([[_number(piece) for piece in result.hypotheses[0]] for result in done])
+            pieces, beam_size=beam, length_penalty=penalty, batch_type="tokens", max_batch_size=batch_tokens,
+            use_vmap=listed,
+        )  # fmt: skip
+        return target.decode_batch([[number_of(piece) for piece in result.hypotheses[0]] for result in done])
+
+    def answer(case: Any) -> None:
+        lines = Path(case["sources"]).read_text(encoding="utf-8").splitlines()
+        texts = [text for line in lines for text in translate([line])] if case["alone"] else translate(lines)
         Path(case["out"]).write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
 
     return answer
@@ -231,5 +257,5 @@ def _threads(threads: int, workers: int) -> dict[str, int]:
     return {"inter_threads": workers, "intra_threads": max(1, threads // workers)}
 
 
-def _number(piece: str) -> int:
+def number_of(piece: str) -> int:
     return int(piece) if piece.isdigit() else next(number for number, name in NAMED.items() if name == piece)

@@ -134,8 +134,11 @@ def translate_ids(threads: int, precision: str, tiny: bool) -> Answering:
     return answer
 
 
-def translate_file(threads: int, model: str, precision: str, beam: int, penalty: float) -> Answering:
-    """Translate a file of texts by `heedful translate`, without the start of a process and the loading of the model."""
+def translate_file(threads: int, model: str, precision: str, beam: int, penalty: float, listed: bool) -> Answering:
+    """Translate a file of texts by `heedful translate`, without the start of a process and the loading of the model.
+
+    Where they are translated one by one, `Translator.translate` does it.
+    """
     from heedful.cli.main import run
     from heedful.tasks.translate.model import Translator
 
@@ -147,8 +150,17 @@ def translate_file(threads: int, model: str, precision: str, beam: int, penalty:
         "--device", "cpu", "--precision", precision, "--beam", str(beam), "--length-penalty", str(penalty),
         "--length-penalty-kind", "shifted",
     ]  # fmt: skip
+    settings += ["--shortlist"] if listed else []
+    penalized: dict[str, Any] = {"length_penalty": penalty, "length_penalty_kind": "shifted"}
+
+    def one(line: str) -> str:
+        return loaded.translate(line, beam=beam, shortlist=listed, **penalized)
 
     def answer(case: Any) -> None:
+        if case["alone"]:
+            lines = Path(case["sources"]).read_text(encoding="utf-8").splitlines()
+            Path(case["out"]).write_text("".join(f"{one(line)}\n" for line in lines), encoding="utf-8")
+            return
         code = run(["--quiet", "translate", model, case["sources"], "--output", case["out"], *settings])
         if code:
             raise RuntimeError(f"heedful translate ended with {code}")

@@ -49,7 +49,7 @@ BAD: Final = ("traceback", "crash", "hang", "escape")
 READERS: Final = (  # parts of the names of files whose lines guide: what takes files apart
     "/base/files", "/base/trees", "/config/reading/", "/data/corpora/", "/data/images/", "/data/tokenize/", "/interop/",
     "/data/cache", "/data/token_store", "/models/bundle", "/models/weights", "/training/checkpoints", "/pages/report/",
-    "/lab/study/", "/cli/given_rows", "/cli/input", "/cli/nbest",
+    "/lab/study/", "/cli/answering/given_rows", "/cli/input", "/cli/nbest",
 )  # fmt: skip
 _LAZY: Final = ("sacrebleu", "PIL.PngImagePlugin", "PIL.JpegImagePlugin", "PIL.WebPImagePlugin", "PIL.GifImagePlugin")
 

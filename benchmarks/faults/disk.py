@@ -69,7 +69,7 @@ class Disk:
         with ExitStack() as stack:
             for name in ("mkdir", "unlink", "remove", "rmdir"):
                 stack.enter_context(patch.object(os, name, self._at_one_path(name, getattr(os, name))))
-            for name in ("rename", "replace", "symlink"):
+            for name in ("rename", "replace", "symlink", "link"):
                 stack.enter_context(patch.object(os, name, self._at_two_paths(name, getattr(os, name))))
             stack.enter_context(patch.object(os, "open", self._opened_by_number(os.open)))
             stack.enter_context(patch.object(os, "fsync", self._fsync(os.fsync)))
@@ -162,7 +162,7 @@ class Disk:
                 self.log.made(target, os.fsdecode(first))
             elif self.log is not None:
                 assert source is not None, "files come to this disk only by being written"
-                self.log.renamed(source, target)
+                self.log.linked(source, target) if kind == "link" else self.log.renamed(source, target)
             return done
 
         return function

@@ -215,6 +215,10 @@ class Log:
         node = self.node(old)
         self._do(Entries(((*self._split(old), None), (*self._split(new), node))))
 
+    def linked(self, old: str, new: str) -> None:
+        """Give a further name to what is at a path."""
+        self._do(Entries(((*self._split(new), self.node(old)),)))
+
     def swapped(self, first: str, second: str) -> None:
         """Exchange what is at two paths."""
         nodes = self.node(first), self.node(second)

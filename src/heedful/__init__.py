@@ -41,6 +41,8 @@ if TYPE_CHECKING:
     from heedful.runs.callbacks import Callback, Checkpoint, Validation
     from heedful.runs.quantizing import quantize
     from heedful.runs.train import Run, train
+    from heedful.server.app import asgi
+    from heedful.server.run import serve
     from heedful.tasks.answer.answer import Answer, Span
     from heedful.tasks.answer.model import Reader
     from heedful.tasks.caption.model import Caption, Captioner
@@ -120,12 +122,14 @@ __all__ = [
     "Validation",
     "Vocabularies",
     "__version__",
+    "asgi",
     "average",
     "compare",
     "evaluate",
     "learn_shortlist",
     "load",
     "quantize",
+    "serve",
     "train",
 ]
 _HOMES = {  # modules that are imported when a name is first used
@@ -177,12 +181,14 @@ _HOMES = {  # modules that are imported when a name is first used
     "Tree": "heedful.base.trees",
     "Validation": "heedful.runs.callbacks",
     "Vocabularies": "heedful.data.tokenize.vocabularies",
+    "asgi": "heedful.server.app",
     "average": "heedful.runs.averaging",
     "compare": "heedful.lab.comparing",
     "evaluate": "heedful.tasks.evaluate",
     "learn_shortlist": "heedful.tasks.translate.learning",
     "load": "heedful.tasks.loading",
     "quantize": "heedful.runs.quantizing",
+    "serve": "heedful.server.run",
     "train": "heedful.runs.train",
 }
 

@@ -27,7 +27,7 @@ def test_every_file_that_a_page_names_exists(page: str) -> None:
 
 
 # A reader's own folders in examples, folders inside a run's folder, and the owner/name of someone else's project.
-NOT_OURS = ("runs/", "single/", "mean/", "checkpoints/")
+NOT_OURS = ("runs/", "single/", "mean/", "checkpoints/", "records/")
 
 
 LINK = re.compile(r"""(?<=\]\()[^)\s]+(?=\))|(?<=\bsrc=")[^"]+|(?<=\bsrcset=")[^"]+""")

@@ -22,7 +22,9 @@ TWO_NAMES: Final = {"-o"}
 # Verbs that print no result that a program could use better as JSON, with the reason.
 WITHOUT_RESULT: Final = {
     "completion": "prints a script for a shell",
+    "join": "writes what other verbs have answered, as JSON too",
     "config schema": "prints JSON without being asked",
+    "serve": "answers requests in JSON",
     **dict.fromkeys(
         (f"plot {name}" for name in command_of("plot").commands if name != "layer-cost"),
         "writes an image; the numbers of most are elsewhere",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
-from tests.language_models import CELLS, WORDS, language_model
+from tests.models.language import CELLS, WORDS, language_model
 
 from heedful.base.notes import show_nothing
 from heedful.config.corpora.containers import PlainText

@@ -26,8 +26,8 @@ from heedful.decode.frontiers.independent import IndependentRows
 from heedful.decode.frontiers.rows import Attended
 from heedful.decode.hypothesis import Hypothesis, Shifted, Wu
 from heedful.decode.scorer import Ensemble, SingleModel
-from heedful.decode.search import decode
 from heedful.decode.settings import SearchSettings
+from heedful.decode.waves import decode
 from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import State
 from heedful.tasks.translate.model import Translator

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 import torch
-from tests.language_models import EVEN_PROMPTS, LANGUAGE_MODELS, WORDS, language_model
+from tests.models.language import EVEN_PROMPTS, LANGUAGE_MODELS, WORDS, language_model
 from tests.shared.covering import in_turn
 from tests.shared.refusals import refuses
 from torch import Tensor

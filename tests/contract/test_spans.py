@@ -10,7 +10,7 @@ import pytest
 import torch
 from pydantic import TypeAdapter
 from rich.console import Console
-from tests.reading_models import BERT, RECURRENT, TRANSFORMER, reader_recipe, write_reports
+from tests.models.reading import BERT, RECURRENT, TRANSFORMER, reader_recipe, write_reports
 from tests.shared.covering import one_in
 from torch import nn
 

@@ -24,7 +24,7 @@ from heedful.data.corpora.formats.encodings import guess_encoding
 from heedful.data.corpora.formats.json_objects import objects_of_array
 from heedful.data.corpora.formats.lines import split_member
 from heedful.data.corpora.formats.rows import read_rows
-from heedful.data.corpora.sentence_splitting import split_sentences
+from heedful.data.corpora.sentence_splitting import split_sentences, split_with_spacing
 from heedful.data.corpora.tagged import read_tagged
 from heedful.data.corpora.trees import trees_of_lines
 from heedful.data.text_form import Aligned, TextForm, join_words, split_words
@@ -40,6 +40,7 @@ from heedful.metrics.label_spans import spans_of
 from heedful.metrics.translation import bleu, chrf
 from heedful.pages.charts.drawing import escape
 from heedful.pages.html import static_page
+from heedful.server.html import HtmlTexts
 from heedful.tasks.answer.baseline import _sentences
 from heedful.tasks.answer.metrics import token_f1
 from heedful.tasks.fill.mask_text import split_at_masks
@@ -111,6 +112,8 @@ def rows_of(make: Callable[[str], AnyCorpus]) -> Callable[[Path], object]:
 
 ROUTINES: Mapping[str, Callable[[str], object]] = {
     "sentence splitting": split_sentences,
+    "sentences with their spacing": split_with_spacing,
+    "texts of HTML": lambda text: HtmlTexts(text).texts,
     **{f"Moses tokenizer, {one}": partial(split_words, language=one) for one in ("en", "de", "fr", "zh")},
     **{f"Moses detokenizer, {one}": partial(join_words, language=one) for one in ("en", "fr", "zh")},
     "normalisation": FORM,

@@ -8,7 +8,7 @@ import pytest
 from tests.shared.refusals import like, refuses
 
 from heedful.base.arguments import check_flag, check_number, check_path, check_several, check_texts, check_whole
-from heedful.tasks.shared.streaming import chunks
+from heedful.tasks.shared.answering.streaming import chunks
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The errors a user sees, and the words that help."""
 
 import signal
+import time
 
 import pytest
 from tests.shared.refusals import refuses
@@ -40,6 +41,13 @@ def test_all_words_are_listed_where_none_is_near() -> None:
 def test_nothing_is_suggested_where_nothing_is_known() -> None:
     assert suggestion("layer", []) == ""
     assert nearest("layer", []) is None
+
+
+def test_a_word_of_megabytes_is_near_to_none_within_no_time() -> None:
+    began = time.process_time()
+    assert nearest("layers" * 500_000, ["heads", "layers"]) is None
+    assert time.process_time() - began < 0.1  # it took seconds for each known word
+    assert nearest("layers_of_it", ["layers"]) == "layers"  # twice as long, and still near
 
 
 def test_messages_name_flags_on_the_command_line_and_arguments_in_python() -> None:

@@ -1,15 +1,40 @@
-"""The errors that a user can see, each with the exit code of the command line.
+"""The errors that a user can see, each with the exit code of the command line; what is said of errors of the system.
 
 A message is one line: where, what is wrong, what it must be, and what to do.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import errno
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Final
 
 _ON_COMMAND_LINE: Final = ContextVar("on_command_line", default=False)
+_AGAIN: Final = "free some space and AGAIN"  # see `machine_error`
+_MACHINE_FAULTS: Mapping[int, str] = {
+    errno.ENOSPC: f"the disk is full: {_AGAIN}",
+    errno.EDQUOT: f"the disk quota is used up: {_AGAIN}",
+    errno.EACCES: "no permission: choose another folder or change the permissions",
+    errno.EPERM: "no permission: choose another folder or change the permissions",
+    errno.EROFS: "the file system is read-only: choose another folder",
+    errno.EIO: "the disk reported an input/output error",
+    errno.EMFILE: "too many open files: raise the limit with `ulimit -n`",
+}
+READING_FAULTS: Mapping[int, str] = {
+    errno.ENOENT: "no such file",
+    errno.EISDIR: "this is a folder, but must be a file",
+    errno.ENOTDIR: "a file exists where a folder must be",
+    errno.EEXIST: "a file exists where a folder must be",
+    errno.ENAMETOOLONG: "the name is too long",
+    errno.ELOOP: "its symbolic links form a loop",
+}
+WRITING_FAULTS: Mapping[int, str] = {
+    **READING_FAULTS,
+    errno.ENOENT: "cannot be written: there is no such folder, choose another",
+}
 _FLAGS: Final = {"nbest": "n-best", "samples": "n-best"}  # that are not spelled like their arguments
 
 
@@ -72,6 +97,9 @@ def memory_error(error: Exception, way_out: str) -> MachineError | None:
 
 def nearest(word: str, known: Sequence[str]) -> str | None:
     """Return the known word that is most similar to a mistyped one, if any is similar."""
+    # Of words 7/3 times as long none is similar enough, but to find that out takes minutes for one of megabytes.
+    if len(word) > 3 * max(map(len, known), default=0):
+        return None
     return next(iter(get_close_matches(word, known, n=1, cutoff=0.6)), None)
 
 
@@ -117,3 +145,47 @@ def by_caller(flag: str, argument: str) -> str:
 def option(name: str) -> str:
     """Return an option by the name of its argument, as the caller spells it: `--top-k`, or `top_k` in backquotes."""
     return by_caller(f"--{_FLAGS.get(name, name.replace('_', '-'))}", f"`{name}`")
+
+
+# --- errors of the system ---------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def machine_faults(path: Path) -> Iterator[None]:
+    """Turn OS errors that are the machine's fault into a MachineError of one line."""
+    try:
+        yield
+    except OSError as error:
+        fault = machine_error(error, path)
+        if fault is None:
+            raise
+        raise fault from error
+
+
+def machine_error(error: OSError, path: Path) -> MachineError | None:
+    """Return a one-line MachineError for an OS error that is the machine's fault, otherwise None."""
+    reason = _MACHINE_FAULTS.get(error.errno or 0)
+    again = by_caller(
+        "run the same command again (with --resume if it was training)",
+        "try again (with `resume=True` if it was training)",
+    )
+    return MachineError(f"{path}: {reason.replace('AGAIN', again)}.") if reason else None
+
+
+def impossible_name(error: OSError) -> UserError | None:
+    """Return a one-line UserError for an OS error about a name that no file can have, otherwise None."""
+    if error.filename is None or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
+        return None
+    return UserError(f"{os.fsdecode(error.filename)}: {READING_FAULTS[error.errno]}.")
+
+
+@contextmanager
+def user_faults(path: Path, faults: Mapping[int, str] = READING_FAULTS) -> Iterator[None]:
+    """Turn OS errors caused by a path that the user gave into a UserError of one line."""
+    try:
+        yield
+    except OSError as error:
+        reason = faults.get(error.errno or 0)
+        if reason is None:
+            raise
+        raise UserError(f"{path}: {reason}.") from error

@@ -16,77 +16,14 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final, TextIO
 
-from heedful.base.errors import MachineError, UserError, by_caller
+from heedful.base.errors import WRITING_FAULTS, UserError, by_caller, machine_faults, user_faults
 
-_AGAIN: Final = "free some space and AGAIN"  # see `machine_error`
-_MACHINE_FAULTS: Mapping[int, str] = {
-    errno.ENOSPC: f"the disk is full: {_AGAIN}",
-    errno.EDQUOT: f"the disk quota is used up: {_AGAIN}",
-    errno.EACCES: "no permission: choose another folder or change the permissions",
-    errno.EPERM: "no permission: choose another folder or change the permissions",
-    errno.EROFS: "the file system is read-only: choose another folder",
-    errno.EIO: "the disk reported an input/output error",
-    errno.EMFILE: "too many open files: raise the limit with `ulimit -n`",
-}
-READING_FAULTS: Mapping[int, str] = {
-    errno.ENOENT: "no such file",
-    errno.EISDIR: "this is a folder, but must be a file",
-    errno.ENOTDIR: "a file exists where a folder must be",
-    errno.EEXIST: "a file exists where a folder must be",
-    errno.ENAMETOOLONG: "the name is too long",
-    errno.ELOOP: "its symbolic links form a loop",
-}
-WRITING_FAULTS: Mapping[int, str] = {
-    **READING_FAULTS,
-    errno.ENOENT: "cannot be written: there is no such folder, choose another",
-}
 _DEVICE_FOLDERS: Final = (("/", "dev"), ("/", "proc"))
 _EXCHANGE: Final = 2  # RENAME_EXCHANGE of Linux's renameat2, RENAME_SWAP of macOS's renamex_np
-_CURRENT_FOLDER: Final = -100  # AT_FDCWD of Linux
-_MEMORY: Final = ("/", "dev", "shm")  # a folder of files like any other, which a computer keeps in its memory
 _READER_GONE: Final = (errno.EPIPE, errno.EIO)  # the other end of a pipe was closed; a terminal hung up
 _DISK_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-
-
-@contextmanager
-def machine_faults(path: Path) -> Iterator[None]:
-    """Turn OS errors that are the machine's fault into a MachineError of one line."""
-    try:
-        yield
-    except OSError as error:
-        fault = machine_error(error, path)
-        if fault is None:
-            raise
-        raise fault from error
-
-
-def machine_error(error: OSError, path: Path) -> MachineError | None:
-    """Return a one-line MachineError for an OS error that is the machine's fault, otherwise None."""
-    reason = _MACHINE_FAULTS.get(error.errno or 0)
-    again = by_caller(
-        "run the same command again (with --resume if it was training)",
-        "try again (with `resume=True` if it was training)",
-    )
-    return MachineError(f"{path}: {reason.replace('AGAIN', again)}.") if reason else None
-
-
-def impossible_name(error: OSError) -> UserError | None:
-    """Return a one-line UserError for an OS error about a name that no file can have, otherwise None."""
-    if error.filename is None or error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
-        return None
-    return UserError(f"{os.fsdecode(error.filename)}: {READING_FAULTS[error.errno]}.")
-
-
-@contextmanager
-def user_faults(path: Path, faults: Mapping[int, str] = READING_FAULTS) -> Iterator[None]:
-    """Turn OS errors caused by a path that the user gave into a UserError of one line."""
-    try:
-        yield
-    except OSError as error:
-        reason = faults.get(error.errno or 0)
-        if reason is None:
-            raise
-        raise UserError(f"{path}: {reason}.") from error
+_CURRENT_FOLDER: Final = -100  # AT_FDCWD of Linux
+_MEMORY: Final = ("/", "dev", "shm")  # a folder of files like any other, which a computer keeps in its memory
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -132,6 +69,26 @@ def writing(path: Path) -> Iterator[Callable[[bytes], None]]:
         if replaced:
             staged.unlink(missing_ok=True)
         raise
+
+
+def write_new(path: Path, data: bytes) -> bool:
+    """Write a whole file unless there is one; return whether it was written. Of several writers at once one does."""
+    staged = _temporary_path(path)
+    write_bytes(staged, data)
+    try:
+        with machine_faults(path):
+            try:
+                os.link(staged, path)  # unlike a rename, it fails where the name is taken
+            except FileExistsError:
+                return False
+            except OSError:  # a file system without links: there the last writer is first; other faults come again
+                if path.exists():
+                    return False
+                staged.replace(path)
+            sync(path.parent)
+    finally:
+        staged.unlink(missing_ok=True)
+    return True
 
 
 def make_folder(path: Path) -> None:

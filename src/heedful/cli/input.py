@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user, read_json
@@ -19,6 +19,7 @@ from heedful.cli import messages
 from heedful.config.corpora.old_names import OLD_KINDS
 from heedful.data.corpora.formats.lines import (
     LONGEST,
+    Passed,
     bounded_lines,
     check_exists,
     decode_lines,
@@ -35,19 +36,34 @@ _PATIENCE: Final = 0.02  # seconds in which a writer that is not waiting for an 
 _READ: Final = 1 << 16  # bytes
 
 
+class Lines(Protocol):
+    """A function that opens the lines of an input."""
+
+    def __call__(self, passed: Passed | None = None, /) -> Iterable[str]:
+        """Yield all lines but those that are passed over."""
+
+
 @dataclass(frozen=True)
 class InputLines:
     """The lines of one input, its name in messages, and whether the next line has arrived."""
 
     name: str
-    lines: Callable[[], Iterable[str]]
+    lines: Lines
     ready: Callable[[], bool] = lambda: True
     count: Callable[[], int | None] = lambda: None  # the number of lines, if it can be known before they are read
     typed: bool = False  # whether somebody types them
+    file: Path | None = None  # that they are read from, if it can be read again
 
-    def located(self) -> Iterator[tuple[str, str]]:
+    def numbered(self, passed: Passed | None = None) -> Iterator[tuple[int, str]]:
+        """Yield each line with its number, counted from 1."""
+        number, passed = 0, passed or Passed()
+        for line in self.lines(passed):
+            number = max(number, passed.lines) + 1
+            yield number, line
+
+    def located(self, passed: Passed | None = None) -> Iterator[tuple[str, str]]:
         """Yield each line, and where it is, for messages."""
-        for number, line in enumerate(self.lines(), start=1):
+        for number, line in self.numbered(passed):
             yield line, f"{self.name}, line {number:,}"
 
 
@@ -82,12 +98,17 @@ def open_inputs(
 
 def of_texts(texts: Sequence[str], name: str) -> InputLines:
     """Return texts of the command line as an input; messages call it by this name."""
-    return InputLines(name, lambda: texts, count=lambda: len(texts))
+    return InputLines(name, _lines_of(lambda: texts), count=lambda: len(texts))
+
+
+def _lines_of(items: Callable[[], Iterable[str]]) -> Lines:
+    """Return what opens lines that are there, or that arrive."""
+    return lambda passed=None, /: (passed or Passed()).over(items())
 
 
 def as_one_text(entry: InputLines) -> InputLines:
     """Return all lines of an input as one text with its line breaks."""
-    return replace(entry, lines=lambda: ["\n".join(entry.lines())], ready=lambda: True, count=lambda: 1)
+    return replace(entry, lines=_lines_of(lambda: ["\n".join(entry.lines())]), ready=lambda: True, count=lambda: 1)
 
 
 def is_file(argument: str) -> bool:
@@ -111,7 +132,10 @@ def _of_file(name: str, plain: Sequence[str] | None, hint: str) -> InputLines:
     def count() -> int | None:
         return sum(1 for _ in read_lines(file)) if file.path.is_file() else None
 
-    return InputLines(file.name, lambda: read_lines(file), count=count)
+    def lines(passed: Passed | None = None, /) -> Iterable[str]:
+        return read_lines(file, passed=passed)
+
+    return InputLines(file.name, lines, count=count, file=file.path if file.path.is_file() else None)
 
 
 def _refuse_table(name: str, plain: Sequence[str]) -> None:
@@ -137,12 +161,12 @@ def standard_input(on_each_line: str = "one text per line") -> InputLines:
     except io.UnsupportedOperation:  # a stream in memory
         descriptor = None
     if descriptor is None or stat.S_ISREG(os.fstat(descriptor).st_mode):  # nothing has to be waited for
-        return InputLines(name, lambda: decode_lines(bounded_lines(sys.stdin.buffer), name))
+        return InputLines(name, _lines_of(lambda: decode_lines(bounded_lines(sys.stdin.buffer), name)))
     typed = sys.stdin.isatty() and sys.stderr.isatty() and not messages.is_quiet()
     if typed:
         messages.note(f"reading from the terminal, {on_each_line}; Ctrl-D ends.")
     arriving = ArrivingLines(descriptor, prompt="> " if typed else "")
-    return InputLines(name, lambda: decode_lines(arriving, name), arriving.ready, typed=typed)
+    return InputLines(name, _lines_of(lambda: decode_lines(arriving, name)), arriving.ready, typed=typed)
 
 
 class ArrivingLines:

@@ -27,13 +27,15 @@ from heedful.base.errors import (
     Stopped,
     UserError,
     UserErrors,
+    impossible_name,
+    machine_error,
     memory_error,
     on_command_line,
     suggestion,
 )
-from heedful.base.files import impossible_name, machine_error
 from heedful.base.notes import listening
 from heedful.cli import messages
+from heedful.cli.command import running
 from heedful.cli.help import help_text
 from heedful.cli.output import open_streams
 from heedful.training.signals import end_process, heed_interrupts, restore_signals
@@ -78,6 +80,8 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "parse": ("heedful.cli.verbs.parse", "Parse sentences into constituency trees."),
     "generate": ("heedful.cli.verbs.generate", "Continue texts with a language model."),
     "fill": ("heedful.cli.verbs.fill", "Fill in the masked words of texts."),
+    "join": ("heedful.cli.verbs.join", "Check and join the parts of a batch job, which `--shard` writes."),
+    "serve": ("heedful.cli.verbs.serve", "Serve models over HTTP, with a page to try them."),
     "evaluate": ("heedful.cli.verbs.evaluate", "Evaluate a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
     "compare": ("heedful.cli.verbs.compare", "Compare two models, or files of translations: scores, significance."),
     "score": ("heedful.cli.verbs.score", "Score given translations or texts: their log probabilities."),
@@ -118,6 +122,7 @@ _SIGNALS = 128  # the exit code of a signal is its number after this one
 _READER_GONE = 141
 _HELP_NAMES = ("-h", "--help")
 _HELP_OPTIONS = {"help_option_names": list(_HELP_NAMES)}
+_OPTIONAL = {"--ray": "auto"}  # options whose value may be left out
 _LIST = "list"  # what `heedful recipes` and `heedful cache` do without another word
 
 # How the parser words what a value must be, and how our own messages do.
@@ -143,6 +148,7 @@ def main() -> None:
     open_streams()
     sys.excepthook = messages.write_traceback
     heed_interrupts()
+    sys.setswitchinterval(0.001)  # threads that handle text keep the one that feeds a GPU waiting, by default for 5 ms
     code = run(sys.argv[1:])
     restore_signals()
     if code > _SIGNALS and code != _READER_GONE:
@@ -168,7 +174,7 @@ def _detail(found: str) -> None:
 
 def _run(arguments: Sequence[str]) -> int:
     try:
-        code = _invoke([*_current_names(arguments)] or ["--help"])
+        code = invoke([*_joined(_current_names(arguments))] or ["--help"])
         sys.stdout.flush()
         messages.show_cost()
     except HeedfulError as error:
@@ -214,10 +220,22 @@ def _current_names(arguments: Sequence[str]) -> Iterator[str]:
     yield from words
 
 
-def _invoke(arguments: list[str]) -> int:
+def _joined(words: Iterator[str]) -> Iterator[str]:
+    """Yield the words of a command line, in which an option that may be without its value is one word with it."""
+    for word in words:
+        if word in _OPTIONAL:
+            value = next(words, "--end")
+            yield f"{word}={_OPTIONAL[word] if value.startswith('-') else value}"
+            yield from [value] if value.startswith("-") and value != "--end" else []
+        else:
+            yield word
+
+
+def invoke(arguments: Sequence[str]) -> int:
+    """Run a command line in its current form, and return its exit code; whatever goes wrong is raised."""
     group: Any = typer.main.get_command(_app())
     try:
-        with group.make_context("heedful", arguments) as context:
+        with running(words=tuple(arguments)), group.make_context("heedful", list(arguments)) as context:
             code = group.invoke(context)
     except typer.Exit as done:
         return done.exit_code

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, get_origin, get_type_hints
 
 import typer
+import typer.models
 
 from heedful.base.errors import UserError
 from heedful.base.options import options_of
+from heedful.cli.command import running
 from heedful.config.decode import DecodeOptions, Sampling, SearchOptions, WordOptions
 
 _KEYWORD: Final = inspect.Parameter.KEYWORD_ONLY
@@ -260,13 +262,32 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
         def command(model: ModelArgument, *, decoding: DecodingOptions) -> None: ...
     """
     first, last, take = _spread(command)
+    verb = command.__module__.rpartition(".")[2]
 
     @wraps(command)
     def spread(**values: Any) -> None:
-        command(**take(values))
+        given = {_flag_of(one): values[one.name] for one in (*first, *last) if _is_given(one, values[one.name])}
+        with running(verb=verb, options=given):
+            command(**take(values))
 
     spread.__signature__ = inspect.Signature([*first, *last])  # type: ignore[attr-defined]
     return spread
+
+
+def _flag_of(parameter: inspect.Parameter) -> str:
+    """Return the name of an option on the command line; of an argument, its name in the program."""
+    info = next(
+        (one for one in getattr(parameter.annotation, "__metadata__", ()) if isinstance(one, typer.models.OptionInfo)),
+        None,
+    )
+    if info is None:
+        return parameter.name
+    flags = (name for name in (info.default, *(info.param_decls or ())) if str(name).startswith("--"))
+    return str(next(flags, flag(parameter.name))).partition("/")[0]
+
+
+def _is_given(parameter: inspect.Parameter, value: object) -> bool:
+    return value != parameter.default and value not in (None, [])
 
 
 def _make(group: Callable[..., Any], take: _Take, values: dict[str, Any]) -> Any:

@@ -16,7 +16,7 @@ from heedful.base.errors import UserError
 from heedful.base.files import tolerate_closed_reader, writing
 from heedful.cli import messages
 
-_STANDARD_OUTPUT: Final = Path("-")
+STANDARD_OUTPUT: Final = Path("-")
 
 Line = str | Mapping[str, object]  # what is written as it is, or as a JSON object
 Progress = AbstractContextManager[Callable[[int], None]]  # gives a function that counts what has been done
@@ -25,13 +25,20 @@ Progress = AbstractContextManager[Callable[[int], None]]  # gives a function tha
 
 
 @contextmanager
-def line_writer(output: Path | None = None) -> Iterator[Callable[[Line], None]]:
-    """Give a function that writes a line: to standard output at once, or to a file that is there when all lines are."""
-    if output is None or output == _STANDARD_OUTPUT:
-        yield lambda line: write_part(f"{_text_of(line)}\n")
+def text_writer(output: Path | None = None) -> Iterator[Callable[[str], None]]:
+    """Give a function that writes a text: to standard output at once, or to a file that is there when all texts are."""
+    if output is None or output == STANDARD_OUTPUT:
+        yield write_part
         return
     with writing(output) as write:
-        yield lambda line: write(f"{_text_of(line)}\n".encode())
+        yield lambda text: write(text.encode())
+
+
+@contextmanager
+def line_writer(output: Path | None = None) -> Iterator[Callable[[Line], None]]:
+    """Give a function that writes a line: see `text_writer`."""
+    with text_writer(output) as write:
+        yield lambda line: write(f"{_text_of(line)}\n")
 
 
 def _text_of(line: Line) -> str:
@@ -111,7 +118,7 @@ def write_result(result: Line, output: Path | None = None) -> None:
 def write_page(page: str, output: Path | None) -> None:
     """Write a page or an image, and say that a browser shows it, unless it goes to standard output."""
     write_result(page.rstrip(), output)
-    if output is not None and output != _STANDARD_OUTPUT:
+    if output is not None and output != STANDARD_OUTPUT:
         tell_page(output)
 
 
@@ -122,7 +129,7 @@ def tell_page(output: Path) -> None:
 
 def check_output(output: Path | None) -> None:
     """Refuse, before anything long begins, an output file that is a folder, or whose folder does not exist."""
-    if output is None or output == _STANDARD_OUTPUT:
+    if output is None or output == STANDARD_OUTPUT:
         return
     if output.is_dir():
         raise UserError(f"{output}: this is a folder, but must be a file.")
@@ -154,7 +161,7 @@ def progress_bar(doing: str, total: int, shown: bool = True) -> Iterator[Callabl
 
 def line_progress(doing: str, counts: Sequence[Callable[[], int | None]], output: Path | None = None) -> Progress:
     """Show how many inputs are done, if their number is known and the results do not go to this terminal."""
-    in_the_way = output in (None, _STANDARD_OUTPUT) and sys.stdout.isatty()
+    in_the_way = output in (None, STANDARD_OUTPUT) and sys.stdout.isatty()
     found = [count() for count in counts] if sys.stderr.isatty() and not in_the_way else [None]
     known = [count for count in found if count is not None]
     return progress_bar(doing, sum(known), shown=len(known) == len(found))

@@ -75,8 +75,8 @@ class Data(Section):
     max_length: Positions = 256
     """Maximum length in tokens.
 
-    Training pairs with a longer side are dropped, and counted. Texts to classify are cut to this length, markers
-    included; a masked language model splits them, and a language model reads windows of this length.
+    Training pairs with a longer side, and longer captions, are dropped, and counted. Texts to classify are cut to this
+    length, markers included; a masked language model splits them, and a language model reads windows of this length.
     """
     max_line: Annotated[int, Field(ge=1, le=10_000_000)] = 1_000_000
     """Maximum length of a line in characters; longer ones are dropped before tokenizing, and counted."""

@@ -25,18 +25,8 @@ except ImportError:  # not on this system: nothing tells that an entry is in use
 
 from filelock import FileLock, Timeout
 
-from heedful.base.errors import MachineError, UserError
-from heedful.base.files import (
-    WRITING_FAULTS,
-    expand_user,
-    json_bytes,
-    machine_faults,
-    new_folder,
-    read_json,
-    remove_folder,
-    sha256_of_file,
-    user_faults,
-)
+from heedful.base.errors import WRITING_FAULTS, MachineError, UserError, machine_faults, user_faults
+from heedful.base.files import expand_user, json_bytes, new_folder, read_json, remove_folder, sha256_of_file
 from heedful.data.cache_trust import create_private, root_for_this_user, stranger_of
 
 HASHES: Final = "sha256.json"  # of the other files of an entry, by name

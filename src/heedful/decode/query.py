@@ -1,7 +1,7 @@
 """Queries: what a task asks of a search, sentence by sentence."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,13 @@ def text_queries(
         Query([*source, END], len(source) + max_extra, prefix, number)
         for number, (source, prefix) in enumerate(zip(sources, prefixes, strict=True), start=first)
     ]
+
+
+def bounded(queries: Sequence[Query], most: int | None, least: int = 0) -> Sequence[Query]:
+    """Return queries whose targets have at most `most` tokens, `</s>` included, but room for more than `least`."""
+    if most is None:
+        return queries
+    return [replace(query, limit=min(query.limit, max(most, least + 1, len(query.prefix) + 1))) for query in queries]
 
 
 def pack_sources(queries: Sequence[Query]) -> Packed:

@@ -13,8 +13,9 @@ from heedful.data.tokenize.tokenizer import END, PAD
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.query import Query, pack_sources
 from heedful.decode.scorer import Scorer
-from heedful.decode.search import begin_frontier, check_queries
 from heedful.decode.settings import SearchSettings
+from heedful.decode.ticket import check_queries
+from heedful.decode.waves import begin_frontier
 
 # It was continued; it ended with `</s>`; its continuations were not among the K best; it was still open when the search
 # was done. Candidates that never were among the K best are `dropped`.

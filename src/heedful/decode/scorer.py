@@ -16,10 +16,10 @@ from heedful.base.notes import detail
 from heedful.base.packed import Packed
 from heedful.decode.frontiers.token_scores import USUAL, Ranking, normaliser
 from heedful.decode.shortlist import Shortlists
-from heedful.decode.slots.search import SlotSearch
 from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.models.protocols import Decoder, Generator, State, with_words
 from heedful.native.decoder import NativeDecoder, native_decoder
+from heedful.native.few_rows import ranks_by_kernel
 from heedful.native.int8 import is_int8
 from heedful.native.library import library
 from heedful.nn.layers.embedding import Output
@@ -27,14 +27,9 @@ from heedful.nn.layers.embedding import Output
 
 @dataclass(frozen=True)
 class SingleModel:
-    """One model, used as it is: put it into `eval` mode. Keep the scorer: it holds what was recorded on a GPU."""
+    """One model, used as it is: put it into `eval` mode. Keep the scorer: it holds its engine (`engine_of`)."""
 
     model: Generator
-
-    @cached_property
-    def in_slots(self) -> SlotSearch:
-        """The fast search, for what a GPU can record."""
-        return SlotSearch(self.model)
 
     @cached_property
     def decoder(self) -> Decoder:
@@ -49,8 +44,10 @@ class SingleModel:
 
     @property
     def ranking(self) -> Ranking:
-        """What ranks its scores."""
-        return self.decoder if isinstance(self.decoder, NativeDecoder) else USUAL
+        """What ranks its scores: kernels, where they also multiply."""
+        if isinstance(self.decoder, NativeDecoder):
+            return self.decoder
+        return (ranks_by_kernel(self.decoder.output) and library()) or USUAL
 
     @property
     def device(self) -> torch.device:

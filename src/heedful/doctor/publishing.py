@@ -15,8 +15,7 @@ from getpass import getuser
 from pathlib import Path
 from typing import Final
 
-from heedful.base.errors import UserError, counted
-from heedful.base.files import machine_faults
+from heedful.base.errors import UserError, counted, machine_faults
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.reading.places import paths_of
 from heedful.doctor.findings import SEVERITIES, Finding, Severity

@@ -103,6 +103,7 @@ class TokenPrediction:
     piece: str
     probability: float
     runners_up: tuple[tuple[str, float], ...]  # other pieces with their probabilities, most likely first
+    others: tuple[int, ...] = ()  # tokens of these pieces
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,8 @@ def explain_tokens(
         others = [(number, share) for number, share in ranked if number != chosen][:top]
         names = tokenizer.pieces([chosen, *(number for number, _ in others)])
         runners_up = tuple(zip(names[1:], (share for _, share in others), strict=True))
-        found.append(TokenPrediction(index, names[0], float(shares_NV[row, chosen]), runners_up))
+        numbers = tuple(number for number, _ in others)
+        found.append(TokenPrediction(index, names[0], float(shares_NV[row, chosen]), runners_up, numbers))
     return tuple(found)
 
 

@@ -13,7 +13,7 @@ from heedful.config.reading.load import load_recipe
 from heedful.config.reading.toml import toml_item, toml_key, toml_value
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.formats.detection import Detected
-from heedful.data.corpora.formats.lines import locate, read_lines
+from heedful.data.corpora.formats.lines import count_lines, locate
 from heedful.defaults.apply import BY_TASK, with_followed_defaults
 from heedful.defaults.facts import count
 from heedful.defaults.split import part_to_hold_out
@@ -106,7 +106,7 @@ def _divided_by_lines(proposal: Proposal, splits: dict[Split, list[Corpus]]) -> 
     """Return the values of a recipe for long texts: the last tenth of the lines of each is for validation."""
     train, valid = [], []
     for corpus in splits["train"]:
-        lines = sum(1 for _ in read_lines(locate(corpus["text"])))
+        lines = count_lines(locate(corpus["text"]))
         last = max(1, 9 * lines // 10)
         train.append({**corpus, "lines": f"1-{last}"} if lines > 1 else corpus)
         valid += [{**corpus, "lines": f"{last + 1}-{lines}"}] if lines > 1 else []

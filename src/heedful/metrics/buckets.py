@@ -55,7 +55,9 @@ def count_words(sentences: Iterable[Words]) -> Counter[str]:
 
 def words_by_frequency(sentences: Iterable[Words], counts: Mapping[str, int]) -> list[int]:
     """Count the words of the sentences in each span of frequencies."""
-    found = Counter(span_index(counts.get(word, 0), FREQUENCIES) for words in sentences for word in words)
+    found: Counter[int] = Counter()
+    for word, number in count_words(sentences).items():  # each word once: a text may repeat it a million times
+        found[span_index(counts.get(word, 0), FREQUENCIES)] += number
     return [found[index] for index in range(len(FREQUENCIES))]
 
 

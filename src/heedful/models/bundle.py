@@ -28,6 +28,8 @@ from heedful.base.files import read_bytes, read_json, write_bytes, write_json
 from heedful.config.model.pooled import ImageRegressorModel, RegressorModel
 from heedful.config.reading.bundle_config import CONFIG as CONFIG
 from heedful.config.reading.bundle_config import FORMAT, other_task, read_config
+from heedful.config.reading.bundle_config import SHORTLIST as SHORTLIST
+from heedful.config.reading.bundle_config import WEIGHTS as WEIGHTS
 from heedful.config.reading.bundle_config import read_recipe as read_recipe
 from heedful.config.reading.load import recipe_to_json
 from heedful.config.reading.places import take_places, write_places
@@ -41,9 +43,7 @@ from heedful.models.weights import config_of, refuse_larger_model, state_config,
 from heedful.nn.initialization import OwnDraws
 from heedful.version import __version__
 
-WEIGHTS: Final = "model.safetensors"
 CARD: Final = "README.md"
-SHORTLIST: Final = "shortlist.safetensors"
 
 NetworkType = TypeVar("NetworkType", bound=nn.Module, covariant=True)
 Wanted = TypeVar("Wanted", bound=nn.Module)
@@ -154,9 +154,14 @@ def read_bundle(
             f"{folder / WEIGHTS} and {folder / CONFIG} belong to different models (their hashes differ): restore both "
             "from a copy of the model."
         )
-    if not all(parameter.isfinite().all() for parameter in model.parameters()):
+    if not all(map(_is_finite, model.parameters())):
         raise UserError(f"{folder} holds weights that are not finite: its training diverged. Train again, more gently.")
     return Bundle(recipe, vocabularies, model.eval(), folder)
+
+
+def _is_finite(weight: Tensor) -> bool:
+    """Whether all numbers are finite. Where their sum is, which takes a third of the time, all of them are."""
+    return bool(weight.sum().isfinite()) or bool(weight.isfinite().all())
 
 
 def build_network_of(folder: Path, recipe: Recipe, vocabularies: Vocabularies) -> nn.Module:

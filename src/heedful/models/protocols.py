@@ -47,6 +47,18 @@ class State(Protocol):
 
 
 @runtime_checkable
+class JoiningState(State, Protocol):
+    """A state whose sentences can go on among others, which began at another time."""
+
+    @property
+    def joins_in_place(self) -> bool:
+        """Whether others join without a copy of what the state has."""
+
+    def join(self, other: Any) -> "JoiningState | None":
+        """Return the state of both, the other's sentences after these; None if they cannot share one."""
+
+
+@runtime_checkable
 class Decoder(Protocol):
     """Scores the next token, for all positions at once or step by step, with or without a memory.
 

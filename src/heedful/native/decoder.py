@@ -6,8 +6,8 @@ is the row that wrote the entry of row k at position t. A sentence that leaves t
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, field, replace
-from typing import Any, Final, cast
+from dataclasses import dataclass, replace
+from typing import Final, cast
 
 import torch
 import torch.nn.functional as F
@@ -18,14 +18,18 @@ from heedful.base.packed import Packed
 from heedful.models.protocols import Decoder, State, with_words
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.state import TransformerState
-from heedful.native.encoder import is_watched, place_rows
+from heedful.native.decoder_plan import DecoderPlan, Memory, memory_map
+from heedful.native.encoder import hooks_of, place_rows
 from heedful.native.int8 import Int8Output
 from heedful.native.library import Library, library
-from heedful.native.memory import Workspace, workspace
-from heedful.native.plan import OUT, DecoderPlan, NotNativeError, Shape, X, memory_map
+from heedful.native.memory import workspace
+from heedful.native.plan import NotNativeError, Shape, X
+from heedful.native.step_call import StepCall, normaliser_of
 from heedful.nn.evaluation_mode import computes_by_equation
 
 _ROOM: Final = 64  # positions of a new cache, besides twice what is read; untouched memory costs nothing
+_SLOTS: Final = 8  # of a state that others join, half of them free
+_REGION: Final = 64  # rows of memory by which the region of a slot grows
 _LARGE: Final = 1 << 30  # bytes of a new cache above which it begins small
 
 
@@ -34,18 +38,17 @@ class NativeState:
     """What the kernels remember of the rows: caches by slot, and for each row what it descends from."""
 
     caches: list[tuple[Tensor, Tensor]]  # by layer: keys, values [slots, room, K, groups * width]
-    memories: list[tuple[Tensor, int]]  # by layer: keys and values side by side [M, ...], and where values begin
+    memories: list[Memory]  # by layer
     starts: Int[Tensor, "slots"]  # of the memory of each slot
     lengths: Int[Tensor, "slots"]
     slots_B: Int[Tensor, "B"]
     positions_B: Int[Tensor, "B"]  # of the next token
     ancestors_BKP: Int[Tensor, "B K room"]
-    space: Workspace
-    logits: Tensor  # memory for them: a step uses up those of the step before
+    call: StepCall  # which all states of a search have in common
     longest: int  # position that a row has reached
     counts_R: Int[Tensor, "R"] | None = None  # words of each row, where the decoder counts them
+    region: int = 0  # rows of the memory that each slot has to itself; 0 before others have joined
     attention_RL: None = None
-    kept: list[Any] = field(default_factory=list)
 
     @property
     def beams(self) -> int:
@@ -54,11 +57,11 @@ class NativeState:
 
     def reorder(self, parents_BK: Int[Tensor, "B K"]) -> "NativeState":
         """Let row k of a sentence continue that sentence's row parents[k]."""
-        sentences = torch.arange(len(parents_BK)).unsqueeze(1)
+        rows_BK1 = parents_BK.unsqueeze(2)
         return replace(
             self,
-            ancestors_BKP=self.ancestors_BKP[sentences, parents_BK],
-            counts_R=self._rows(lambda counts_BK: counts_BK[sentences, parents_BK]),
+            ancestors_BKP=self.ancestors_BKP.gather(1, rows_BK1.expand(-1, -1, self.ancestors_BKP.shape[2])),
+            counts_R=self._rows(lambda counts_BK: counts_BK.gather(1, parents_BK)),
         )
 
     def narrow(self, sentences: Int[Tensor, "A"]) -> "NativeState":
@@ -74,12 +77,87 @@ class NativeState:
     def _rows(self, choose: Callable[[Tensor], Tensor]) -> Tensor | None:
         return None if self.counts_R is None else choose(self.counts_R.unflatten(0, (-1, self.beams))).flatten(0, 1)
 
+    def join(self, other: object) -> "NativeState | None":
+        """Return the state of both. What this one has stays where it is, if there are slots for the others."""
+        if not isinstance(other, NativeState) or self.beams != other.beams:
+            return None
+        taken = set(self.slots_B.tolist())
+        free = [slot for slot in range(len(self.starts)) if slot not in taken][: len(other.slots_B)]
+        fits = len(free) == len(other.slots_B) and self.ancestors_BKP.shape[2] >= other.ancestors_BKP.shape[2]
+        if not (self.region and fits and other.most_read <= self.region):
+            wider = self._moved(other)
+            return None if wider is None else wider.join(other)
+        slots_B = torch.tensor(free, dtype=torch.int32)
+        self._take(other, slots_B)
+        counts_R = None
+        if self.counts_R is not None and other.counts_R is not None:
+            counts_R = torch.cat([self.counts_R, other.counts_R])
+        room = self.ancestors_BKP.shape[2] - other.ancestors_BKP.shape[2]
+        return replace(
+            self,
+            slots_B=torch.cat([self.slots_B, slots_B]),
+            positions_B=torch.cat([self.positions_B, other.positions_B]),
+            ancestors_BKP=torch.cat([self.ancestors_BKP, F.pad(other.ancestors_BKP, (0, room))]),
+            longest=int(max(self.positions_B.max(), other.positions_B.max())),
+            counts_R=counts_R,
+        )
+
+    @property
+    def joins_in_place(self) -> bool:
+        """There are free slots, or once in a while new ones."""
+        return True
+
+    @property
+    def most_read(self) -> int:
+        """The greatest number of memory rows of a sentence."""
+        return int(self.lengths[self.slots_B].max()) if self.memories else 0
+
+    def _moved(self, other: "NativeState") -> "NativeState | None":
+        """Return the same state with free slots for others; None where it would be too large."""
+        slots = 2 * max(_SLOTS, len(self.slots_B) + len(other.slots_B))
+        room = max(self.ancestors_BKP.shape[2], other.ancestors_BKP.shape[2])
+        region = -(-max(self.most_read, other.most_read, 1) // _REGION) * _REGION
+        width = sum(keys.shape[3] + values.shape[3] for keys, values in self.caches)
+        if slots * room * self.beams >= 1 << 30 or 4 * slots * room * self.beams * width > _LARGE:
+            return None
+        moved = replace(
+            self,
+            caches=[
+                (torch.empty(slots, room, *keys.shape[2:]), torch.empty(slots, room, *values.shape[2:]))
+                for keys, values in self.caches
+            ],
+            memories=[(torch.empty(slots * region, both.shape[1]), begins) for both, begins in self.memories],
+            starts=region * torch.arange(slots, dtype=torch.int32),
+            lengths=torch.zeros(slots, dtype=torch.int32),
+            slots_B=torch.arange(len(self.slots_B), dtype=torch.int32),
+            ancestors_BKP=F.pad(self.ancestors_BKP, (0, room - self.ancestors_BKP.shape[2])),
+            call=self.call.for_rows(slots * self.beams, room, max(room, region)),
+            region=region,
+        )
+        moved.call.place(moved.caches, moved.memories)
+        moved._take(self, moved.slots_B)
+        return moved
+
+    def _take(self, other: "NativeState", slots_B: Int[Tensor, "B"]) -> None:
+        """Copy what another state remembers into slots of this one."""
+        theirs, length = other.slots_B.long(), other.longest
+        if length:
+            for ours, those in zip(self.caches, other.caches, strict=True):
+                for mine, their in zip(ours, those, strict=True):
+                    mine[slots_B.long(), :length] = their[theirs, :length]
+        self.lengths[slots_B.long()] = other.lengths[theirs]
+        for slot, old in zip(slots_B.tolist(), theirs.tolist(), strict=True):
+            begin, start, rows = self.region * slot, int(other.starts[old]), int(other.lengths[old])
+            for (mine, _), (their, _) in zip(self.memories, other.memories, strict=True):
+                mine[begin : begin + rows] = their[start : start + rows]
+
     def with_room(self) -> "NativeState":
         """Return the same state with place for one more position."""
         room = self.ancestors_BKP.shape[2]
         if self.longest < room:
             return self
         caches = [(_longer(keys, 1, room), _longer(values, 1, room)) for keys, values in self.caches]
+        self.call.grow(caches, 2 * room)
         return replace(self, caches=caches, ancestors_BKP=_longer(self.ancestors_BKP, 2, room))
 
 
@@ -88,18 +166,17 @@ class NativeDecoder:
 
     def __init__(self, decoder: TransformerDecoder, kernels: Library) -> None:
         self.output, self._decoder, self._kernels = decoder.output, decoder, kernels
+        self._hooks = hooks_of(decoder)
         output = decoder.output
         if not isinstance(output, Int8Output):
             raise NotNativeError("its output layer is not in int8")
         blocks = [decoder._block(layer) for layer in range(len(decoder.blocks))]
-        width = decoder.output.weight.shape[1]
-        self._step = DecoderPlan(blocks, decoder.final, output.map.packed, width)
-        self._reading = None
-        if blocks[0].cross is None:
-            self._reading = DecoderPlan(blocks, decoder.final, None, width)
+        parts = decoder.embedding, blocks, decoder.final
+        self._words = output.map.out_features
+        self._step = DecoderPlan(*parts, output.map.packed, self._words)
+        self._reading = DecoderPlan(*parts, None, 0) if blocks[0].cross is None else None
         self._shape = Shape(blocks[0].attention.shape)
         self._memory_maps = [memory_map(block.cross) for block in blocks if block.cross is not None]
-        self._places = {id(plan): _places_of(plan) for plan in (self._step, self._reading) if plan is not None}
 
     def select(self, words_U: Int[Tensor, "U"]) -> "NativeDecoder":
         """Return a decoder that scores these words only, in their order. It shares the weights."""
@@ -107,8 +184,7 @@ class NativeDecoder:
         made._decoder = with_words(self._decoder, words_U)
         output = made.output = made._decoder.output
         assert isinstance(output, Int8Output)
-        made._step = self._step.with_output(output.map.packed)
-        made._places = {**self._places, id(made._step): _places_of(made._step)}
+        made._step, made._words = self._step.with_output(output.map.packed), len(words_U)
         return made
 
     @property
@@ -133,14 +209,14 @@ class NativeDecoder:
             aligned
             or (memory is not None and (prompt is not None or int(memory.layout.lengths.min()) < 1))
             or computes_by_equation()
-            or is_watched(self._decoder)
+            or any(self._hooks)
         ):
             return self._decoder.start(memory, beams, aligned, prompt)
         self._decoder._check(memory)
         sides = [side.layout for side in (memory, prompt) if side is not None]
         layout = sides[0]
         sentences, read = layout.sentences, 0 if prompt is None else prompt.layout.bound
-        shape, layers = self._shape, len(self._step.caches)
+        shape, layers = self._shape, self._step.layers
         room = 2 * layout.bound + _ROOM
         if 4 * layers * sentences * room * beams * (shape.keys + shape.values) > _LARGE:
             room = read + _ROOM // 2
@@ -151,17 +227,18 @@ class NativeDecoder:
             for _ in range(layers)
         ]
         lengths = layout.lengths.to(torch.int32)
-        rows = sentences * beams
+        memories = [] if memory is None else self._project(memory)
+        call = StepCall(self._step, sentences * beams, room, max(room, layout.bound), self._words)
+        call.place(caches, memories)
         state = NativeState(
             caches,
-            [] if memory is None else self._project(memory),
+            memories,
             layout.offsets[:-1].to(torch.int32).contiguous(),
             lengths,
             torch.arange(sentences, dtype=torch.int32),
             torch.zeros(sentences, dtype=torch.int32) if prompt is None else lengths.clone(),
             torch.zeros(sentences, beams, room, dtype=torch.int16),
-            Workspace(self._step, rows, max(room, layout.bound)),
-            torch.empty(rows, self._step.stride(OUT)),
+            call,
             read,
         )
         words = self._decoder.embedding.words
@@ -177,33 +254,32 @@ class NativeDecoder:
         if not isinstance(state, NativeState):
             return self._decoder.step(tokens_R, cast(TransformerState, state))
         state = state.with_room()
-        beams, embedding = state.beams, self._decoder.embedding
-        counts_R = state.counts_R
+        embedding, counts_R, call = self._decoder.embedding, state.counts_R, state.call
         if embedding.words is not None and counts_R is not None:
             counts_R = embedding.words.next(counts_R, tokens_R)
-        positions_R = state.positions_B.long().repeat_interleave(beams)
-        x = self._vectors(embedding.at(tokens_R, positions_R, state.longest + 1, counts_N=counts_R))
-        frame = state.space.frame(len(x), max(state.longest + 1, int(state.space.bound)), x, state.logits)
-        ops = self._place(state, self._step)
-        waves = self._step.give_waves(ops, frame.bound)
-        slots, positions, ancestors = state.slots_B.contiguous(), state.positions_B, state.ancestors_BKP.contiguous()
-        frame.beams, frame.room = beams, ancestors.shape[2]
-        frame.slot, frame.position, frame.ancestors = slots.data_ptr(), positions.data_ptr(), ancestors.data_ptr()
+        if not self._step.embeds:
+            positions_R = state.positions_B.long().repeat_interleave(state.beams)
+            x = embedding.at(tokens_R, positions_R, state.longest + 1, counts_N=counts_R)
+            call.vectors_RE[: len(x), : x.shape[1]] = x
+        frame = call.frame(len(tokens_R), state.longest + 1)
+        tokens, slots, ancestors = tokens_R.contiguous(), state.slots_B.contiguous(), state.ancestors_BKP.contiguous()
+        frame.beams, frame.room, frame.tokens = state.beams, ancestors.shape[2], tokens.data_ptr()
+        frame.slot, frame.position = slots.data_ptr(), state.positions_B.data_ptr()
+        frame.ancestors = ancestors.data_ptr()
         frame.first, frame.count = state.starts.data_ptr(), state.lengths.data_ptr()
-        self._kernels.run(ops, frame)
-        del waves
+        scores_RV = call.run(self._kernels, frame)
         after = replace(
             state,
-            positions_B=positions + 1,
+            positions_B=state.positions_B + 1,
             ancestors_BKP=ancestors,
             longest=state.longest + 1,
             counts_R=counts_R,
         )
-        return state.logits[: len(x), : len(self.output.weight)], after
+        return scores_RV, after
 
     def normaliser(self, scores_RV: Float[Tensor, "R V"]) -> tuple[Float[Tensor, "R 1"], Float[Tensor, "R 1"]]:
         """Return what turns scores into log probabilities: see `decode.frontiers.token_scores`."""
-        return self._kernels.normaliser(scores_RV)
+        return normaliser_of(scores_RV) or self._kernels.normaliser(scores_RV)
 
     def best(self, scores_RV: Float[Tensor, "R V"], count: int) -> tuple[Tensor, Tensor]:
         """Return the best scores of each row, and their tokens."""
@@ -212,24 +288,13 @@ class NativeDecoder:
     # --- parts --------------------------------------------------------------------------------------------------------
 
     def _vectors(self, x: Float[Tensor, "R E"]) -> Float[Tensor, "R stride"]:
-        """Return vectors as the buffer X holds them."""
+        """Return the vectors of prompts as the buffer X holds them."""
         return F.pad(x.float(), (0, self._step.stride(X) - x.shape[1])).contiguous()
 
-    def _project(self, memory: Packed) -> list[tuple[Tensor, int]]:
+    def _project(self, memory: Packed) -> list[Memory]:
         """Return keys and values of the memory for each layer."""
         maps = self._memory_maps
         return [(packed.product(self._kernels, memory.values), shape.keys) for shape, packed in maps]
-
-    def _place(self, state: NativeState, plan: DecoderPlan) -> Any:
-        """Return the operations with the addresses of this state's caches and memories."""
-        ops, (cached, crosses) = plan.array(), self._places[id(plan)]
-        for (keys, values), indices in zip(state.caches, cached, strict=True):
-            for index in indices:
-                ops[index].keys, ops[index].values = keys.data_ptr(), values.data_ptr()
-        for (both, begins), index in zip(state.memories, crosses, strict=True):
-            ops[index].keys, ops[index].values = both.data_ptr(), both.data_ptr() + 4 * begins
-            ops[index].key_row = ops[index].value_row = both.shape[1]
-        return ops
 
     def _read(self, prompt: Packed, state: NativeState) -> None:
         """Read prompts by one pass, whose keys and values fill the caches."""
@@ -242,16 +307,11 @@ class NativeDecoder:
         kept = place_rows(frame, layout)
         slot = state.slots_B.repeat_interleave(layout.lengths.long())
         frame.slot, frame.beams, frame.room = slot.data_ptr(), beams, state.ancestors_BKP.shape[2]
-        ops = self._place(state, plan)
-        waves = plan.give_waves(ops, layout.bound)
+        ops = plan.array()
+        plan.place(ops, state.caches, ())
+        tables = plan.give_tables(ops, layout.bound)
         self._kernels.run(ops, frame)
-        del kept, waves
-
-
-def _places_of(plan: DecoderPlan) -> tuple[list[list[int]], list[int]]:
-    """Return the indices of operations that read or write caches, by layer, and of those that read memories."""
-    index = {id(op): place for place, op in enumerate(plan.ops)}
-    return [[index[id(op)] for op in layer] for layer in plan.caches], [index[id(op)] for op in plan.crosses]
+        del kept, tables
 
 
 def _longer(x: Tensor, axis: int, more: int) -> Tensor:

@@ -1,5 +1,6 @@
 """Blocks of encoders that kernels run: one call per block, over packed sentences."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -19,13 +20,13 @@ class NativeBlock:
     """What a block computes, by kernels; by its modules where something looks at them, or where there are none."""
 
     def __init__(self, block: EncoderBlock, plan: Plan) -> None:
-        self._block, self._plan = block, plan
+        self._block, self._plan, self._hooks = block, plan, hooks_of(block)
 
     def __call__(self, x: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """Transform all tokens."""
         kernels = library()
         has_gradient = torch.is_grad_enabled() and x.requires_grad
-        if kernels is None or not len(x) or has_gradient or computes_by_equation() or is_watched(self._block):
+        if kernels is None or not len(x) or has_gradient or computes_by_equation() or any(self._hooks):
             return type(self._block).forward(self._block, x, layout)
         width = self._plan.width
         y = F.pad(x.detach().float(), (0, self._plan.stride(X) - width))
@@ -47,9 +48,9 @@ def place_rows(frame: Frame, layout: Layout) -> list[Tensor]:
     return [first, count, position]
 
 
-def is_watched(module: nn.Module) -> bool:
-    """Whether hooks look at parts of a module, or change them."""
-    return any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
+def hooks_of(module: nn.Module) -> list[Mapping[int, Any]]:
+    """Return the tables of hooks on a module and its parts: where one is not empty, something looks at that part."""
+    return [hooks for part in module.modules() for hooks in (part._forward_hooks, part._forward_pre_hooks)]
 
 
 def use_native_blocks(network: nn.Module) -> dict[str, str]:

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int, Int8, UInt8
 from torch import Tensor, nn
 
+from heedful.native.large_pages import move_to_large_pages
 from heedful.native.library import LINEAR, Frame, Library, Op, library
 from heedful.nn.layers.embedding import Embedding, MixedEmbedding, Output
 from heedful.nn.layers.linear import Linear
@@ -212,9 +213,22 @@ class Int8Output(Output):
         logits_NV: Tensor = self.map(x_NE)
         return logits_NV
 
-    def select(self, words_U: Int[Tensor, "U"]) -> Output:
+    def select(self, words_U: Int[Tensor, "U"]) -> "Int8Output":
         """Return an output layer that scores these words only, in their order."""
-        return Int8Output(super().select(words_U), self.map.select(words_U))
+        return _Selected(self.map.select(words_U))
+
+
+class _Selected(Int8Output):
+    """Some words of an output layer. What looks for their floats, which a search does not, waits for them."""
+
+    def __init__(self, linear: Int8Linear) -> None:
+        nn.Module.__init__(self)
+        self.map, self.bias = linear, linear.bias
+
+    @property
+    def weight(self) -> Float[Tensor, "U E"]:  # type: ignore[override]
+        """The matrix in float32, made anew."""
+        return self.map.weight
 
 
 def int8_weights(network: nn.Module) -> dict[str, nn.Parameter]:
@@ -253,6 +267,8 @@ def to_int8(network: nn.Module) -> None:
                 made[child] = made.get(child) or Int8Output(child)
             if child in made:
                 setattr(parent, name, made[child].train(child.training))
+    maps = dict.fromkeys(module for module in network.modules() if isinstance(module, Int8Linear))
+    move_to_large_pages([linear.packed.w for linear in maps])  # in the order in which a step reads them
 
 
 def count_parameters(network: nn.Module) -> int:

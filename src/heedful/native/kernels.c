@@ -1,4 +1,5 @@
-// Transformers on a CPU, with int8 weights: a list of operations on rows of buffers, run by one call.
+// Transformers on a CPU, with int8 weights: a list of operations on rows of buffers, run by one call. And products of
+// a few rows with float32 weights.
 //
 //   y = (q_x . q_w) s_x s_w + b     q_x, q_w whole numbers from -127 to 127; one scale per row of x, one per column of w
 //
@@ -23,6 +24,8 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #define APART 64  // between rows of q: rows whose distance is a power of two are in each other's way in a cache
+#define AHEAD 4096  // bytes by which weights are asked for before they are used; what follows them is there to be read
+#define CHUNK 4096  // columns that one thread normalises at a time
 #define ROWS _Pragma("omp for schedule(static)") for (int64_t r = 0; r < f->rows; r++)
 
 // --- vectors of floats ------------------------------------------------------------------------------------------------
@@ -108,7 +111,7 @@ INLINE V activate(V x, int kind) {
 
 // --- what is run ------------------------------------------------------------------------------------------------------
 
-enum { LINEAR, NORM, ATTEND, ROTATE, GATE, STORE };
+enum { LINEAR, NORM, ATTEND, ROTATE, GATE, STORE, EMBED, NORMALISE };
 enum { STEP, MEMORY, PACKED };  // over what a row attends to
 
 typedef struct {
@@ -120,7 +123,7 @@ typedef struct {
   float factor, eps;                      // of what is skipped, or of scores
   const uint8_t* w;                       // [n / 32][k / 4][32][4], 128 more than the weights
   const float *scale, *bias;              // [n]; of a norm, its factors and what is added
-  const float* waves;                     // [positions][rotated / 2 sines, rotated / 2 cosines]
+  const float* waves;                     // [positions][rotated / 2 sines, rotated / 2 cosines], or [rotated][n] to add
   float *keys, *values;                   // of the cache [slots][room][beams][groups * width], or of the memory
   int64_t key_row, value_row;             // numbers between two rows of keys and of values
 } Op;
@@ -137,6 +140,8 @@ typedef struct {
   const int32_t *slot, *position;     // of each sentence in a step, of each row otherwise
   int16_t* ancestors;                 // [sentences][beams][room]: the row that wrote what a row descends from
   const int32_t *first, *count;       // of the memory, by slot; of packed sentences, by row
+  const int64_t* tokens;              // [rows]
+  float *greatest, *log_sum, *parts;  // [rows], [rows], [rows][2][n / CHUNK, rounded up]
 } Frame;
 
 // --- products ---------------------------------------------------------------------------------------------------------
@@ -196,8 +201,8 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
   for (int i = 0; i < o->k; i += 4, w += 128) {
     __m512i left = _mm512_loadu_si512(w), right = _mm512_loadu_si512(w + 64);
     if (far) {
-      _mm_prefetch((const char*)w + 2048, _MM_HINT_T0);
-      _mm_prefetch((const char*)w + 2112, _MM_HINT_T0);
+      _mm_prefetch((const char*)w + AHEAD, _MM_HINT_T0);
+      _mm_prefetch((const char*)w + AHEAD + 64, _MM_HINT_T0);
     }
 #pragma GCC unroll 12
     for (int m = 0; m < M; m++) {
@@ -228,7 +233,7 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
   for (int m = 0; m < M; m++)
     for (int j = 0; j < 4; j++) sums[m][j] = _mm256_setzero_si256();
   for (int i = 0; i < o->k; i += 4, w += 128) {
-    if (far) _mm_prefetch((const char*)w + 2048, _MM_HINT_T0);
+    if (far) _mm_prefetch((const char*)w + AHEAD, _MM_HINT_T0);
 #pragma GCC unroll 4
     for (int j = 0; j < 4; j++) {
       __m256i v = _mm256_xor_si256(_mm256_loadu_si256((const __m256i*)(w + 32 * j)), _mm256_set1_epi8(-128));
@@ -312,6 +317,69 @@ static void linear(const Op* o, const Frame* f) {
   for (int block = 0; block < o->n / 32; block++) block_of_columns(o, f, block);
 }
 
+// --- products with float32 weights ------------------------------------------------------------------------------------
+
+#define COLUMNS 4  // rows of w that are read at once
+#ifdef __AVX512F__
+#define FEW 6  // rows of x
+#else
+#define FEW 2
+#endif
+
+// M rows times COLUMNS rows of w, as PyTorch stores it. What this waits for is memory: each row of w comes once.
+INLINE void tile_of_floats(const int M, const float* x, int64_t stride, const float* w, const float* bias, int64_t k,
+                           float* y, int64_t n, int from) {
+  V sums[FEW][COLUMNS];
+  int64_t whole = k / W * W;
+#pragma GCC unroll 6
+  for (int m = 0; m < M; m++)
+    for (int j = 0; j < COLUMNS; j++) sums[m][j] = F(setzero)();
+  for (int64_t i = 0; i < whole; i += W) {
+    V v[COLUMNS];
+#pragma GCC unroll 4
+    for (int j = 0; j < COLUMNS; j++) {
+      v[j] = F(loadu)(w + j * k + i);
+      _mm_prefetch((const char*)(w + (COLUMNS + j) * k + i), _MM_HINT_T0);
+    }
+#pragma GCC unroll 6
+    for (int m = 0; m < M; m++) {
+      V a = F(loadu)(x + m * stride + i);
+#pragma GCC unroll 4
+      for (int j = 0; j < COLUMNS; j++) sums[m][j] = F(fmadd)(a, v[j], sums[m][j]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int m = 0; m < M; m++)
+    for (int j = from; j < COLUMNS; j++) {
+      float sum = sum_of(sums[m][j]);
+      for (int64_t i = whole; i < k; i++) sum = fmaf(x[m * stride + i], w[j * k + i], sum);
+      y[m * n + j] = bias ? sum + bias[j] : sum;
+    }
+}
+
+// y = x W^T + b, W [n][k]; n is at least COLUMNS
+void heedful_product(const float* x, int64_t rows, int64_t stride, const float* w, const float* bias, int64_t n,
+                     int64_t k, float* y, int32_t threads) {
+  (void)threads;
+#define TILE_OF(M) \
+  tile_of_floats(M, x + r * stride, stride, w + c * k, bias ? bias + c : 0, k, y + r * n + c, n, (int)(block - c)); \
+  break;
+#pragma omp parallel for num_threads(threads) schedule(static)
+  for (int64_t block = 0; block < n; block += COLUMNS) {
+    int64_t c = block + COLUMNS <= n ? block : n - COLUMNS;  // the last block begins earlier, and writes what is left
+    for (int64_t r = 0; r < rows; r += FEW) switch (rows - r) {
+        case 1: TILE_OF(1)
+#if FEW == 6
+        case 2: TILE_OF(2)
+        case 3: TILE_OF(3)
+        case 4: TILE_OF(4)
+        case 5: TILE_OF(5)
+#endif
+        default: TILE_OF(FEW)
+      }
+  }
+}
+
 // --- norms and gates --------------------------------------------------------------------------------------------------
 
 // mode 0: (x - mean) / sqrt(variance + eps) w + b; mode 1: x / sqrt(mean of squares + eps) w + b
@@ -349,6 +417,50 @@ static void gate(const Op* o, const Frame* f) {
     float* y = f->buffer[o->out] + r * f->stride[o->out];
     for (int i = 0; i < o->n; i += W)
       F(storeu)(y + i, F(mul)(activate(F(loadu)(x + i), o->act), F(loadu)(x + o->n + i)));
+  }
+}
+
+// y = table[token] * factor + position; rows that are not there would be read from anywhere
+static void embed(const Op* o, const Frame* f) {
+  ROWS {
+    int64_t token = f->tokens[r], t = f->position[r / f->beams];
+    const float* x = (const float*)o->w + (token >= 0 && token < o->heads ? token : 0) * o->n;
+    const float* p = o->waves ? o->waves + (t >= 0 && t < o->rotated ? t : 0) * o->n : 0;
+    float* y = f->buffer[o->out] + r * f->stride[o->out];
+    for (int i = 0; i < o->n; i++) y[i] = x[i] * o->factor + (p ? p[i] : 0);
+  }
+}
+
+// The greatest of each row, and log sum exp(x - greatest): of pieces of a row, which are put together in their order.
+static void normalise(const float* x, int64_t rows, int64_t n, int64_t stride, float* greatest, float* log_sum, float* parts) {
+  int64_t pieces = (n + CHUNK - 1) / CHUNK;
+  for (int pass = 0; pass < 2; pass++) {
+#pragma omp for schedule(static)
+    for (int64_t item = 0; item < rows * pieces; item++) {
+      int64_t r = item / pieces, first = item % pieces * CHUNK, count = n - first < CHUNK ? n - first : CHUNK;
+      const float* row = x + r * stride + first;
+      float *found = parts + (r * 2 + pass) * pieces + item % pieces, rest = 0;
+      int64_t whole = count / W * W;
+      if (pass == 0) {
+        V high = all(-INFINITY);
+        for (int64_t i = 0; i < whole; i += W) high = F(max)(high, F(loadu)(row + i));
+        *found = greatest_of(high);
+        for (int64_t i = whole; i < count; i++) *found = row[i] > *found ? row[i] : *found;
+      } else {
+        V top = all(greatest[r]), sum = F(setzero)();
+        for (int64_t i = 0; i < whole; i += W) sum = F(add)(sum, exponential(F(sub)(F(loadu)(row + i), top)));
+        for (int64_t i = whole; i < count; i++) rest += expf(row[i] - greatest[r]);
+        *found = sum_of(sum) + rest;
+      }
+    }
+#pragma omp for schedule(static)
+    for (int64_t r = 0; r < rows; r++) {
+      const float* found = parts + (r * 2 + pass) * pieces;
+      float whole = found[0];
+      for (int64_t i = 1; i < pieces; i++) whole = pass ? whole + found[i] : found[i] > whole ? found[i] : whole;
+      if (pass) log_sum[r] = logf(whole);
+      else greatest[r] = whole;
+    }
   }
 }
 
@@ -487,27 +599,18 @@ void heedful_run(const Op* ops, int64_t count, const Frame* f, int32_t threads) 
       case ROTATE: rotate(o, f); break;
       case GATE: gate(o, f); break;
       case STORE: store(o, f); break;
+      case EMBED: embed(o, f); break;
+      case NORMALISE:
+        normalise(f->buffer[o->in], f->rows, o->n, f->stride[o->in], f->greatest, f->log_sum, f->parts);
     }
   }
 }
 
-// The greatest of each row, and log sum exp(x - greatest).
 void heedful_normalise(const float* x, int64_t rows, int64_t n, int64_t stride, float* greatest, float* log_sum,
-                       int32_t threads) {
+                       float* parts, int32_t threads) {
   (void)threads;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t r = 0; r < rows; r++) {
-    const float* row = x + r * stride;
-    int64_t whole = n / W * W;
-    V high = all(-INFINITY), sum = F(setzero)();
-    for (int64_t i = 0; i < whole; i += W) high = F(max)(high, F(loadu)(row + i));
-    float top = greatest_of(high), rest = 0;
-    for (int64_t i = whole; i < n; i++) top = row[i] > top ? row[i] : top;
-    for (int64_t i = 0; i < whole; i += W) sum = F(add)(sum, exponential(F(sub)(F(loadu)(row + i), all(top))));
-    for (int64_t i = whole; i < n; i++) rest += expf(row[i] - top);
-    greatest[r] = top;
-    log_sum[r] = logf(sum_of(sum) + rest);
-  }
+#pragma omp parallel num_threads(threads)
+  normalise(x, rows, n, stride, greatest, log_sum, parts);
 }
 
 // The best `count` of each row, at most n, and their columns: best first, of equal ones the first.

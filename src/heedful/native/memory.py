@@ -51,7 +51,7 @@ class Workspace:
 def workspace(plan: Plan, rows: int, bound: int) -> Workspace:
     """Return buffers of this thread for a plan: those of an earlier call, if they fit."""
     kept: dict[tuple[int, ...], Workspace] = _LOCAL.__dict__.setdefault("kept", {})
-    key = (*plan.widths, plan.product)
+    key = plan.layout
     found = kept.get(key)
     if found is None or found.rows < rows:
         found = Workspace(plan, rows, bound)

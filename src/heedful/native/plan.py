@@ -8,17 +8,17 @@ Buffers of rows:
 """
 
 import math
-from collections.abc import Callable, Sequence
-from copy import copy
-from typing import Any, Final, Self
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
+from heedful.models.transformer.blocks import EncoderBlock
 from heedful.native.int8 import Int8Linear, Packed8, Quantized, padded
-from heedful.native.library import ACTIVATIONS, ATTEND, GATE, MEMORY, NORM, PACKED, ROTATE, STEP, STORE, Op
+from heedful.native.library import ACTIVATIONS, ATTEND, GATE, NORM, PACKED, ROTATE, STEP, STORE, Op
 from heedful.nn.attention.backends import automatic, explicit
 from heedful.nn.attention.heads import Heads
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
@@ -50,8 +50,11 @@ class Shape:
         """The sizes as an operation has them."""
         return {"heads": self.of.heads, "groups": self.of.groups, "key": self.key, "value": self.value}
 
-    def widen(self, quantized: Quantized, bias: Tensor | None, queries: bool, memory: bool) -> tuple[Any, Any]:
+    def widen(self, project: nn.Module, queries: bool, memory: bool) -> Packed8:
         """Give each head's rows of a projection their padded width: zeros."""
+        linear = _int8(project)
+        if (self.key, self.value) == (self.of.key_width, self.of.value_width):
+            return linear.packed
         parts = [(self.of.heads, self.of.key_width, self.key)] if queries else []
         if memory:
             parts += [(self.of.groups, self.of.key_width, self.key), (self.of.groups, self.of.value_width, self.value)]
@@ -64,13 +67,16 @@ class Shape:
             ]
             return torch.cat(wide)
 
-        q_NK, scale_N = quantized
-        return Quantized(each(q_NK), each(scale_N)), None if bias is None else each(bias)
+        q_NK, scale_N = linear.quantized
+        return Packed8.of(Quantized(each(q_NK), each(scale_N)), None if linear.bias is None else each(linear.bias))
 
     def widen_read(self, quantized: Quantized) -> Quantized:
         """Give each head's columns of an output map their padded width."""
         q_NHU = quantized.q_NK.unflatten(1, (self.of.heads, self.of.value_width))
         return Quantized(F.pad(q_NHU, (0, self.value - self.of.value_width)).flatten(1), quantized.scale_N)
+
+
+_LAYOUT: Final = ("kind", "in_", "out", "n", "k", "mode", "heads", "groups", "key", "value")  # of an operation
 
 
 class Plan:
@@ -94,6 +100,15 @@ class Plan:
         if self._frozen is None:
             self._frozen = (Op * len(self.ops))(*self.ops)
         return (Op * len(self.ops)).from_buffer_copy(self._frozen)
+
+    @cached_property
+    def layout(self) -> tuple[int, ...]:
+        """What tells which columns of its buffers are written: plans with the same may use the same buffers.
+
+        Columns that fill up a width are read as zeros, and another plan may have written to them.
+        """
+        sizes = (getattr(op, name) for op in self.ops for name in _LAYOUT)
+        return (*self.widths, self.product, *sizes)
 
     def give_waves(self, ops: Any, bound: int) -> Tensor | None:
         """Put sines and cosines of all positions below a bound into operations; they must live until these ran."""
@@ -158,9 +173,8 @@ class Plan:
     def self_attention(self, attention: SelfAttention, source: int, mode: int, stores: bool = False) -> list[Op]:
         """Add the projection of a self-attention, its positions and itself; return what needs a cache."""
         check_attention(attention)
-        shape, project = Shape(attention.shape), attention.project
-        quantized, bias = shape.widen(_quantized(project), project.bias, queries=True, memory=True)
-        self.linear(source, WIDE, Packed8.of(quantized, bias))
+        shape = Shape(attention.shape)
+        self.linear(source, WIDE, shape.widen(attention.project, queries=True, memory=True))
         if isinstance(attention.positions, Rotary):
             self.rotary = attention.positions
             self.ops.append(Op(kind=ROTATE, in_=WIDE, mode=mode, rotated=attention.shape.key_width, **shape.sizes))
@@ -191,14 +205,6 @@ class Plan:
             ending.add(GATED, _int8(network.out))
         else:
             raise NotNativeError(f"{type(network).__name__} is not among their networks")
-
-    def with_output(self, packed: Packed8) -> Self:
-        """Return the plan with another last product; it shares all other operations."""
-        made = copy(self)
-        made.ops, made.widths, made._frozen = self.ops[:-1], [*self.widths], None
-        made._kept, made.widths[OUT] = self._kept[:-1], 0
-        made.linear(X, OUT, packed)
-        return made
 
     def finish(self) -> "Plan":
         """Tell packed attention how far rows of queries, keys and values are apart."""
@@ -233,56 +239,11 @@ def encoder_block(block: EncoderBlock, width: int) -> Plan:
 
     def attend(source: int, ending: Ending) -> None:
         plan.self_attention(attention, source, PACKED)
-        _read(ending, attention)
+        read_attention(ending, attention)
 
     plan.residual(block.around_attention, attend)
     plan.residual(block.around_network, lambda source, ending: plan.network(block.network, source, ending))
     return plan.finish()
-
-
-class DecoderPlan(Plan):
-    """All blocks of a decoder, the final norm and the output layer; for steps, or for prompts."""
-
-    def __init__(self, blocks: Sequence[DecoderBlock], final: nn.Module, output: Packed8 | None, width: int) -> None:
-        super().__init__(width)
-        self.caches: list[list[Op]] = []  # by block: what reads or writes its cache
-        self.crosses: list[Op] = []
-        mode = STEP if output is not None else PACKED
-        for block in blocks:
-            self._block(block, mode)
-        self.norm(X, X, final)
-        if output is not None:
-            self.linear(X, OUT, output)
-        self.finish()
-
-    def _block(self, block: DecoderBlock, mode: int) -> None:
-        def attend(source: int, ending: Ending) -> None:
-            self.caches.append(self.self_attention(block.attention, source, mode, stores=mode == PACKED))
-            _read(ending, block.attention)
-
-        def over_memory(source: int, ending: Ending) -> None:
-            cross = block.cross
-            assert cross is not None
-            check_attention(cross)
-            shape = Shape(cross.shape)
-            project = cross.project_query
-            quantized, bias = shape.widen(_quantized(project), project.bias, queries=True, memory=False)
-            self.linear(source, WIDE, Packed8.of(quantized, bias))
-            op = self.attention(shape, MEMORY)
-            self.crosses.append(op)
-            _read(ending, cross)
-
-        self.residual(block.around_attention, attend)
-        if block.around_cross is not None:
-            self.residual(block.around_cross, over_memory)
-        self.residual(block.around_network, lambda source, ending: self.network(block.network, source, ending))
-
-
-def memory_map(cross: CrossAttention) -> tuple[Shape, Packed8]:
-    """Return the heads of attention over a memory, and the map from a memory to their keys and values."""
-    shape, project = Shape(cross.shape), cross.project_memory
-    quantized, bias = shape.widen(_quantized(project), project.bias, queries=False, memory=True)
-    return shape, Packed8.of(quantized, bias)
 
 
 def check_attention(attention: nn.Module) -> None:
@@ -298,7 +259,8 @@ def check_attention(attention: nn.Module) -> None:
         raise NotNativeError("its attention adds to scores by position")
 
 
-def _read(ending: Ending, attention: SelfAttention | CrossAttention) -> None:
+def read_attention(ending: Ending, attention: SelfAttention | CrossAttention) -> None:
+    """Add the output map of an attention."""
     output, shape = _int8(attention.output), Shape(attention.shape)
     wide = None if shape.value == attention.shape.value_width else shape.widen_read(output.quantized)
     ending.add(READ, output, wide)
@@ -308,7 +270,3 @@ def _int8(linear: nn.Module) -> Int8Linear:
     if not isinstance(linear, Int8Linear):
         raise NotNativeError("not all of its linear maps are in int8")
     return linear
-
-
-def _quantized(linear: nn.Module) -> Quantized:
-    return _int8(linear).quantized

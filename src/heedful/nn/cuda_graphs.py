@@ -4,6 +4,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
 Result = TypeVar("Result")
 
@@ -32,6 +34,20 @@ def record(
     with torch.cuda.graph(graph, pool=pool, stream=stream, capture_error_mode="thread_local"):
         result = run()
     return graph, result
+
+
+def on_device(numbers: NDArray[Any], device: torch.device) -> Tensor:
+    """Copy numbers to a device, without waiting for what it computes."""
+    copy = torch.from_numpy(numbers)
+    return copy.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else copy
+
+
+def free_memory(device: torch.device) -> int | None:
+    """Return the bytes of a GPU that are free, or that PyTorch holds and does not use; None elsewhere."""
+    if device.type != "cuda":
+        return None
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 
 def as_cuda_graph(step: Callable[[], None], device: torch.device) -> Callable[[], None]:

@@ -22,7 +22,9 @@ def evaluation_mode(*networks: nn.Module) -> Iterator[None]:
     Dropout stays disabled afterwards, because another thread may be in such a block: who trains calls `train()`.
     """
     for network in networks:
-        network.eval()
+        for module in network.modules():
+            if module.training:  # `eval()` sets what is set, module by module, which takes longer than a short search
+                module.training = False
     weight = next(networks[0].parameters())
     with torch.cuda.device(weight.device) if weight.is_cuda else nullcontext():
         yield

@@ -109,11 +109,17 @@ def _matrices(model: nn.Module) -> Iterator[nn.Parameter]:
     return (parameter for parameter in model.parameters() if parameter.ndim > 1 and parameter not in own)
 
 
-class OwnDraws(TorchFunctionMode):
-    """Inside the block, this thread's weights on the CPU are drawn from a generator of their own.
+def _whole(x: Tensor) -> Tensor:
+    """Return what a tensor is a view of, or itself."""
+    with torch._C.DisableTorchFunction():
+        return x if x._base is None else x._base
 
-    The weights of a network that is read from files are replaced anyway. Drawn from torch's global generator, they
-    would change what another thread trains, and what the caller's program draws next.
+
+class OwnDraws(TorchFunctionMode):
+    """Inside the block, this thread's weights are not drawn: those of a network that is read from files are replaced.
+
+    Drawing them would take longer than reading them. What is not a parameter yet is drawn from a generator of its own:
+    drawn from torch's global one, it would change what another thread trains, and what the caller's program draws next.
     """
 
     def __init__(self) -> None:
@@ -124,6 +130,10 @@ class OwnDraws(TorchFunctionMode):
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         given = dict(kwargs or {})
-        if func in _DRAWS and given.get("generator") is None:
-            given["generator"] = self._generator
+        if func in _DRAWS:
+            drawn = args[0] if args else given.get("tensor")
+            if isinstance(drawn, Tensor) and isinstance(_whole(drawn), nn.Parameter):
+                return drawn
+            if given.get("generator") is None:
+                given["generator"] = self._generator
         return func(*args, **given)

@@ -2,13 +2,14 @@
 
 import html
 import json
+import posixpath
 import re
 from importlib.resources import files
 from typing import Any, Final
 
 _POLICY: Final = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:"
 _STATIC_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-_IMPORT: Final = re.compile(r'^import \{(?P<names>[^}]*)\} from "\./(?P<module>\w+\.js)";\n', re.M)
+_IMPORT: Final = re.compile(r'^import \{(?P<names>[^}]*)\} from "(?P<path>\.{1,2}/[\w./]+\.js)";\n', re.M)
 _EXPORT: Final = re.compile(r"^export (async function|function|class|const) (\w+)", re.M)
 _FOOTER: Final = "This file needs no network: keep it, or send it."
 _EXPLORER_FOOTER: Final = f"Weights show where a model looked, not why it decided. {_FOOTER}"
@@ -62,7 +63,7 @@ def static_page(
 {head}<title>{html.escape(title)}</title>
 <link rel="icon" href="data:,">
 <style>
-{_asset("style.css")}{style}</style>
+{asset("style.css")}{style}</style>
 </head>
 <body>
 <header class="page">
@@ -79,22 +80,29 @@ def static_page(
 
 def themed(svg: str) -> str:
     """Return an image for a file of its own, in the colours of the pages: light or dark, as its reader prefers."""
-    colours = _asset("style.css").partition("* { ")[0].strip()
+    colours = asset("style.css").partition("* { ")[0].strip()
     assert colours.startswith(":root"), "the style begins with the colours"
     opened, close, rest = svg.partition(">")
     return f"{opened}{close}<style>{colours}</style>{rest}"
 
 
 def join_modules(name: str) -> str:
-    """Return a module and all that it imports as one: what it imports comes first, each module in its own scope."""
+    """Return a module and all that it imports as one: what it imports comes first, each module in its own scope.
+
+    `name` is its path in `assets`; an import names a path from its own folder.
+    """
     found: dict[str, str] = {}
 
     def add(module: str) -> None:
-        source = _asset(module)
-        for needed in _IMPORT.finditer(source):
-            if needed["module"] not in found:
-                add(needed["module"])
-        inner = _IMPORT.sub(lambda needed: f"const {{{needed['names']}}} = {_scope(needed['module'])};\n", source)
+        source, folder = asset(module), posixpath.dirname(module)
+
+        def path_of(needed: re.Match[str]) -> str:
+            return posixpath.normpath(posixpath.join(folder, needed["path"]))
+
+        for needed in map(path_of, _IMPORT.finditer(source)):
+            if needed not in found:
+                add(needed)
+        inner = _IMPORT.sub(lambda needed: f"const {{{needed['names']}}} = {_scope(path_of(needed))};\n", source)
         names, inner = ", ".join(name for _, name in _EXPORT.findall(inner)), _EXPORT.sub(r"\1 \2", inner)
         found[module] = (
             inner if module == name else f"const {_scope(module)} = (() => {{\n{inner}return {{ {names} }};\n}})();\n"
@@ -104,14 +112,15 @@ def join_modules(name: str) -> str:
     return "\n".join(found.values())
 
 
+def asset(name: str) -> str:
+    """Return a file of `assets`: a module, or a style."""
+    return (files("heedful.pages") / "assets" / name).read_text(encoding="utf-8")
+
+
 def _scope(module: str) -> str:
-    return module.replace(".", "_")
+    return re.sub(r"\W", "_", module)
 
 
 def _embedded(data: Any) -> str:
     """Return JSON that cannot end the element it is in."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-
-
-def _asset(name: str) -> str:
-    return (files("heedful.pages") / "assets" / name).read_text(encoding="utf-8")

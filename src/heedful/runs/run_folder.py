@@ -16,17 +16,8 @@ from typing import Final, Self
 
 from filelock import FileLock, Timeout
 
-from heedful.base.errors import UserError, by_caller
-from heedful.base.files import (
-    WRITING_FAULTS,
-    machine_faults,
-    make_folder,
-    read_bytes,
-    refuse_special_file,
-    remove_folder,
-    remove_leftovers,
-    user_faults,
-)
+from heedful.base.errors import WRITING_FAULTS, UserError, by_caller, machine_faults, user_faults
+from heedful.base.files import make_folder, read_bytes, refuse_special_file, remove_folder, remove_leftovers
 from heedful.config.reading.load import flat, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe

@@ -1,5 +1,6 @@
 """The benchmark of inference on a CPU: it runs, it finds the fastest settings, and both sides have the same network."""
 
+import math
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -7,9 +8,10 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import pytest
 import torch
-from benchmarks.cpu import decode_cpu, decode_cpu_convert, decode_cpu_parts, decode_cpu_peers
+from benchmarks.cpu import decode_cpu, decode_cpu_convert, decode_cpu_engines, decode_cpu_parts, decode_cpu_peers
 from benchmarks.cpu.decode_cpu_engines import Answer, EngineError
 
 from heedful.base.packed import Packed
@@ -17,6 +19,7 @@ from heedful.base.processes import child_environment, run_module
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.models.from_recipe.network import build_model
+from heedful.tasks.translate.lexicon import Lexicon
 
 SOURCES = [[5, 17, 9], [31, 4, 4, 20, 11], [8]]
 
@@ -79,6 +82,55 @@ def test_the_fastest_setting_is_chosen_and_what_a_machine_does_not_have_is_left_
     assert [failed.partition(":")[0] for failed in choice.failed] == [
         "int8, packed MKL", "int8_bfloat16, oneDNN", "int8_float32, oneDNN, its own kernels with AVX2",
     ]  # fmt: skip
+
+
+def test_with_more_threads_only_settings_are_tried_that_were_nearly_the_fastest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = {"MKL": 1.0, "packed MKL": 1.2, "oneDNN": 2.0}
+    monkeypatch.setattr(
+        decode_cpu_peers, "start", lambda maker, threads, setting, **given: _Timed(seconds[setting.backend])
+    )
+    one, two = (decode_cpu_peers.Choice("an engine", threads, {"work": (1.0, 1)}, lambda _: {}) for threads in (1, 2))
+    one.try_out(decode_cpu_peers.Setting("int8", backend) for backend in seconds)
+    assert [setting.title for setting in one.near()] == ["int8, MKL", "int8, packed MKL"]
+    two.try_threads(one.near())
+    assert [*two.seconds["work"]] == ["int8, MKL", "int8, packed MKL", "int8, MKL, threads that spin"]
+
+
+def test_no_round_but_the_first_begins_when_the_minutes_are_over() -> None:
+    asked: list[Any] = []
+
+    class Waiting(_Timed):
+        def wait(self) -> float:
+            return 0.0
+
+        def ask(self, case: Any, calls: int = 1) -> Answer:
+            asked.append(case)
+            return super().ask(1.0)
+
+    engines: dict[str, Any] = {"one": Waiting(1.0), "other": Waiting(2.0)}
+    turns: dict[str, Any] = {"case": "work", "rounds": 3, "calls": 1, "warm": "before"}
+    over, going = (decode_cpu_engines.alternate(engines, **turns, until=until) for until in (0.0, math.inf))
+    assert [len(answers) for answers in (over["one"], over["other"], going["one"], going["other"])] == [1, 1, 3, 3]
+    assert asked[:4] == ["before", "before", "work", "work"]
+
+
+def test_a_vocabulary_map_has_the_tokens_of_the_lexicon(tmp_path: Path) -> None:
+    tokens, ends, frequent = (np.array(part) for part in ([7, 2, 9], [0, 0, 0, 0, 0, 2, 3], [4, 5]))
+    lexicon = Lexicon(tokens, ends, frequent)
+    assert [*decode_cpu_convert._map_of(lexicon)] == ["\t4 5", "5\t7 </s>", "6\t9"]
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    torch.manual_seed(0)
+    network = build_model(TransformerModel(width=16, heads=2, layers=1, inner=32, tie="none"), 7, 40).eval()
+    decode_cpu_convert.write_translator(network, tmp_path / "model", None, lexicon)
+    translator = ctranslate2.Translator(str(tmp_path / "model"), device="cpu", intra_threads=1)
+    for source, listed in ((["5"], {"4", "5", "7"}), (["6"], {"4", "5", "9"}), (["4"], {"4", "5"})):
+        (found,) = translator.translate_batch(
+            [source], use_vmap=True, beam_size=2, num_hypotheses=2, min_decoding_length=8, max_decoding_length=8,
+            disable_unk=True, suppress_sequences=[["<s>"]],
+        )  # fmt: skip
+        assert {piece for hypothesis in found.hypotheses for piece in hypothesis} <= listed
 
 
 def test_tokens_count_until_the_first_difference() -> None:

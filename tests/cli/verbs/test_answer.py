@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.reading_models import fresh_reader, reader_recipe, report_rows, trained_reader, write_rows
-from tests.text_models import written
+from tests.models.reading import fresh_reader, reader_recipe, report_rows, trained_reader, write_rows
+from tests.models.text import written
 
 from heedful.cli.main import run
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
-from tests.reading_models import fresh_reader, reader_recipe
-from tests.text_models import written
+from tests.models.reading import fresh_reader, reader_recipe
+from tests.models.text import written
 
 from heedful.cli.main import run
 from heedful.config.reading.load import recipe_from_json

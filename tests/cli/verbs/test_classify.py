@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.shared.patience import PATIENCE
-from tests.shared.refusals import like
-from tests.text_models import (
+from tests.models.text import (
     HIERARCHICAL,
     classifier_recipe,
     film_texts,
@@ -25,6 +23,8 @@ from tests.text_models import (
     trained_classifier,
     written,
 )
+from tests.shared.patience import PATIENCE
+from tests.shared.refusals import like
 
 from heedful.cli.main import run
 from heedful.cli.output import progress_bar

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from tests.models.text import classifier_recipe, fresh_classifier, written
 from tests.shared.refusals import like
-from tests.text_models import classifier_recipe, fresh_classifier, written
 
 from heedful.cli.main import run
 from heedful.tasks.classify.model import load_classifier

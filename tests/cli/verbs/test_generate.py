@@ -204,3 +204,21 @@ def test_an_empty_prompt_is_refused_where_texts_have_no_begin(tmp_path: Path, ca
     model = write(tmp_path / "open", language_bundle(borders="open"))
     assert generate(model, "-p", "") == 2
     assert capsys.readouterr().err == like("heedful: error: texts, line 1 is empty, but this model ...\n")
+
+
+def test_rows_with_their_continuations_can_be_written_to_a_file(week: Path, tmp_path: Path) -> None:
+    (tmp_path / "it.tsv").write_text("id\ttext\n1\tfriday\n2\tsaturday\n")
+    data = ["--data", str(tmp_path / "it.tsv"), "--temperature", "0"]
+    assert generate(week, *data, "-o", str(tmp_path / "out.tsv")) == 0
+    lines = (tmp_path / "out.tsv").read_text().splitlines()
+    assert lines == ["id\ttext\tcontinuation", "1\tfriday\t saturday sunday", "2\tsaturday\t sunday"]
+
+
+def test_objects_of_several_files_name_them(week: Path, tmp_path: Path, capsys: Capture) -> None:
+    for name in "ab":
+        (tmp_path / name).write_text("friday\nsaturday\n")
+    assert generate(week, *(str(tmp_path / name) for name in "ab"), "-n", "2", "--json") == 0
+    found = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(one["file"], one["line"]) for one in found] == [
+        (str(tmp_path / name), number) for name in "ab" for number in (1, 1, 2, 2)
+    ]

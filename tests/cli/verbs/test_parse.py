@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.models.text import written
 from tests.shared.parsers import untrained, write_trees
 from tests.shared.refusals import like
-from tests.text_models import written
 
 from heedful.base.trees import read_tree
 from heedful.cli.main import run
-from heedful.cli.verbs.parse import draw
 from heedful.config.decode import Sampling
+from heedful.tasks.parse.answers import draw
 from heedful.tasks.parse.model import Parser
 
 Capture = pytest.CaptureFixture[str]

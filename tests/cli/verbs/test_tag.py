@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.models.text import classifier_recipe, fresh_classifier, written
 from tests.shared.taggers import fresh_tagger, tagger_recipe, trained_tagger
-from tests.text_models import classifier_recipe, fresh_classifier, written
 
 from heedful.cli.main import run
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.text_models import (
+from tests.models.text import (
     classifier_recipe,
     film_texts,
     fresh_classifier,

@@ -1,5 +1,6 @@
 """Laws of captioners, for every encoder and decoder: neighbours, search, saving, and resuming with augmentation."""
 
+import json
 import math
 from io import StringIO
 from pathlib import Path
@@ -131,7 +132,7 @@ def test_a_search_step_by_step_scores_a_caption_as_a_pass_over_all_of_it(model: 
     for pixels, (best, *_) in zip(images, model.caption_detailed(images, beam=3, nbest=2, min_length=2), strict=True):
         if not best.complete:
             continue
-        of_all = model._likelihood([pixels], [[best.text]])
+        of_all = model._likelihood([pixels], [[best.text]], ["an image"])
         assert of_all.total == pytest.approx(-best.log_probability, abs=1e-4)
 
 
@@ -214,6 +215,58 @@ def test_the_corpora_of_the_recipe_are_evaluated_by_name(trained: Path) -> None:
 def test_rows_without_a_caption_are_refused(trained: Path, rows: list[Any], why: str) -> None:
     with pytest.raises(UserError, match=why):
         Captioner.load(trained, device="cpu").evaluate(rows)
+
+
+LONG = "an image " * 5_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "caption", "message"),
+    [
+        (
+            "convolutions, luong",
+            {},
+            LONG,
+            "`data.valid` has a caption of 10,001 tokens with its end marker... are scored: leave the caption out.",
+        ),
+        (
+            "vit, transformer",
+            {"positions": "learned", "max_positions": 40},
+            "an image " * 20,
+            "`data.valid` has a caption of 41 tokens ... positions for 40 (`model.decoder.max_positions`): leave the "
+            'caption out, or use `model.decoder.positions = "sinusoidal"`.',
+        ),
+    ],
+)
+def test_a_caption_too_long_to_score_is_refused_before_training(
+    kind: str, options: dict[str, Any], caption: str, message: str, tmp_path: Path
+) -> None:
+    """One of too many tokens for training is dropped there; every validation would read it for minutes."""
+    encoder, decoder = KINDS[kind]
+    Image.new("RGB", (16, 16)).save(tmp_path / "a.png")
+    rows = [{"image": "a.png", "caption": text} for text in ("a red image", "an image", caption)]
+    (tmp_path / "captions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    recipe = recipe_of(kind).model_dump(exclude_unset=True)
+    corpus = {"jsonl": "captions.jsonl", "image": "image", "caption": "caption"}
+    recipe["data"] = {"folder": str(tmp_path), "train": [corpus], "valid": [corpus], "max_length": 30}
+    recipe["model"] = {"family": "captioner", "encoder": encoder, "decoder": decoder | options}
+    with refuses(message):
+        _quietly(recipe_from_json(recipe, "recipe"), tmp_path / "run")
+
+
+def test_a_reference_too_long_to_score_is_refused(trained: Path, tokenizer: Tokenizer) -> None:
+    image = np.zeros((16, 16), np.uint8)
+    with refuses("data, row 2: a caption has 10,001 tokens, but ... are scored: leave the caption out."):
+        Captioner.load(trained, device="cpu").evaluate([(image, "an image"), (image, ["an image", f"{LONG} red"])])
+    recipe = recipe_of("vit, transformer").model_dump(exclude_unset=True)
+    recipe["model"]["decoder"] |= {"positions": "learned", "max_positions": 300}
+    vocabularies, made = Vocabularies({"text": tokenizer}), recipe_from_json(recipe, "recipe")
+    model = Captioner(Bundle(made, vocabularies, build_network(made.model, vocabularies)))  # type: ignore[arg-type]
+    with refuses(
+        "data, row 1: a caption has 301 tokens with ... positions for 300 (`model.decoder.max_positions`): leave the "
+        "caption out."
+    ):
+        model.evaluate([(image, "red " * 300)])
 
 
 def test_what_a_captioner_cannot_do_is_refused(trained: Path) -> None:

@@ -4,6 +4,7 @@ import copy
 import math
 from dataclasses import fields, replace
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -21,16 +22,20 @@ beam_step_reference = without_kernels()(beam_step)  # in plain PyTorch
 
 
 def started(slots: int, beams: int, best: int, min_length: int = 0, alpha: float = 0.6) -> BeamState:
-    """All slots in use but the last."""
+    """All slots in use but the last; each has a limit, a minimum length and a length penalty of its own."""
     ancestors = torch.zeros((slots, beams, ROOM), dtype=torch.int32, device=DEVICE)
     positions = torch.zeros(slots, dtype=torch.int32, device=DEVICE)
-    penalties = [((5 + max(1, length)) / 6) ** alpha for length in range(ROOM + 2)]
-    state = BeamState.idle(ancestors, positions, best, penalties, min_length, END)
+    state = BeamState.idle(ancestors, positions, best, END)
     busy = torch.arange(slots - 1, device=DEVICE)
-    limits = ROOM - busy % (ROOM - 2)
-    ceilings = torch.tensor([penalties[int(limit)] for limit in limits], device=DEVICE)
-    state.begin(busy, limits, ceilings, BEGIN)
+    limits, least, first = ROOM - busy % (ROOM - 2), min_length + busy % 2, torch.full_like(busy, BEGIN)
+    state.begin(busy, limits, least, penalties_of(alpha + 0.2 * busy), first)
     return state
+
+
+def penalties_of(alpha_A: Tensor) -> Tensor:
+    """By slot and length, which counts as 1 at least."""
+    lengths = torch.arange(ROOM + 2, dtype=torch.float64, device=DEVICE).clamp(min=1)
+    return ((5 + lengths) / 6) ** alpha_A.double().unsqueeze(1)
 
 
 def candidates(state: BeamState, size: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -127,6 +132,33 @@ def test_where_a_beam_is_shared_all_candidates_that_end_are_finished(step_by: ob
     assert state.last_SK[:2].tolist() == [[5, 6], [5, 6]]
 
 
+@pytest.mark.parametrize("step_by", [beam_step_reference, beam_step_kernel])
+def test_each_slot_has_its_own_minimum_length_and_penalty(step_by: object) -> None:
+    state = started(3, 2, 1, alpha=1.0)
+    state.least_S[:2] = torch.tensor([2, 3], dtype=torch.int32)
+    tokens = torch.tensor([[5, 6, END]] * 6, device=DEVICE)
+    for length in range(1, 5):
+        scores = torch.tensor([[-1.0, -1.5, -9.0 if length < 4 else -0.5]] * 6, device=DEVICE)
+        step_by(state, scores, tokens, torch.zeros(6, device=DEVICE))  # type: ignore[operator]
+        assert state.ends_R.view(3, 2)[:2].tolist() == [[length >= 2] * 2, [length >= 3] * 2]
+    expected = [-3.5 / ((5 + 4) / 6) ** alpha for alpha in (1.0, 1.2)]
+    assert state.score_SJ[:2, 0].tolist() == pytest.approx(expected)
+
+
+def test_the_ceiling_of_a_slot_is_the_greatest_penalty_up_to_its_limit() -> None:
+    state = BeamState.idle(
+        torch.zeros((3, 2, ROOM), dtype=torch.int32, device=DEVICE),
+        torch.zeros(3, dtype=torch.int32, device=DEVICE),
+        1,
+        END,
+    )
+    penalties = torch.rand(3, ROOM + 2, dtype=torch.float64, device=DEVICE) + 0.5
+    limits, ones = torch.tensor([1, 5, ROOM], device=DEVICE), torch.ones(3, dtype=torch.int64, device=DEVICE)
+    state.begin(torch.tensor([2, 0, 1], device=DEVICE), limits, 0 * ones, penalties, ones)
+    expected = [max(row[1 : limit + 1]) for row, limit in zip(penalties.tolist(), limits.tolist(), strict=True)]
+    assert state.ceiling_S[torch.tensor([2, 0, 1], device=DEVICE)].tolist() == expected
+
+
 def test_pointers_lead_back_to_what_lists_remember() -> None:
     """Beams as lists of tokens, by hand, beside the reference."""
     state = started(2, 3, 2, min_length=9)  # nothing ends: the rows alone
@@ -149,8 +181,8 @@ def test_pointers_lead_back_to_what_lists_remember() -> None:
         rows = copy.deepcopy([tokens for _, tokens in ranked[:3]])
         assert [row[:-1] for row in rows] == extended
         assert state.log_p_SK[0].tolist() == pytest.approx([value for value, _ in ranked[:3]], abs=1e-4)
-    slot = torch.zeros(1, dtype=torch.int64, device=DEVICE)
-    found = trace(state, slot, torch.arange(3).unsqueeze(0), torch.full((1, 3), 6))
+    tokens_1PK, parents_1PK = (pointer[:1].cpu().numpy() for pointer in (state.tokens_SPK, state.parents_SPK))
+    found = trace(tokens_1PK, parents_1PK, np.array([[0, 1, 2]], np.int32), np.full((1, 3), 6, np.int32))
     assert found[0].tolist() == rows
     for row in range(3):  # what each row sees at a position is what its ancestor wrote there
         written = [int(state.tokens_SPK[0, p, int(state.ancestors_SKP[0, row, p + 1])]) for p in range(5)]

@@ -142,9 +142,9 @@ def test_steps_and_slots_see_as_far_as_whole_sentences(options: dict[str, Any]) 
     assert isinstance(decoder, TransformerDecoder)
     assert decoder.decodes_in_slots == ("backend" not in options)
     if decoder.decodes_in_slots:
-        slots = decoder.slots(SlotShape(slots=2, beams=1, room=8, memory=9))
-        decoder.remember(memory, slots)
-        slots.admit(torch.arange(2), *(torch.tensor(each, dtype=torch.int32) for each in ([0, 5], [5, 4])))
+        slots = decoder.slots(SlotShape(slots=2, beams=1, room=8, memory=6))
+        places = torch.cat([slot * 6 + torch.arange(length) for slot, length in enumerate([5, 4])])
+        slots.remember(decoder.project(memory), places, torch.arange(2), torch.tensor([5, 4]))
         for place in range(6):
             found = decoder.step_slots(target.values.view(2, 6)[:, place], slots)
             close(found, expected[:, place], 1e-5)  # slots compute in float32

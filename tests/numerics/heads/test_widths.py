@@ -129,9 +129,9 @@ def test_steps_and_slots_equal_whole_sentences_whatever_the_widths(options: dict
         config_of(**options).fused and options.get("positions") not in ("alibi", "relative")
     )
     if decoder.decodes_in_slots:
-        slots = decoder.slots(SlotShape(slots=2, beams=1, room=8, memory=7))
-        decoder.remember(memory, slots)
-        slots.admit(torch.arange(2), *(torch.tensor(each, dtype=torch.int32) for each in ([0, 3], [3, 4])))
+        slots = decoder.slots(SlotShape(slots=2, beams=1, room=8, memory=6))
+        places = torch.cat([slot * 6 + torch.arange(length) for slot, length in enumerate([3, 4])])
+        slots.remember(decoder.project(memory), places, torch.arange(2), torch.tensor([3, 4]))
         for place in range(4):
             found = decoder.step_slots(target.values.view(2, 4)[:, place], slots)
             close(found, expected[:, place], 1e-5)  # slots compute in float32

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import pytest
 import torch
-from tests.language_models import LANGUAGE_MODELS, language_model
+from tests.models.language import LANGUAGE_MODELS, language_model
 from tests.shared.covering import in_turn, one_in
 from tests.shared.refusals import refuses
 from tests.shared.searching import prompt_queries
+from tests.unit.decode.slots.small_searches import engine_in_slots, run_in_slots
 from torch import Tensor
 
 from heedful.base.packed import Packed
@@ -19,11 +20,12 @@ from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints.tokens import NEVER
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
-from heedful.decode.scorer import Ensemble, SingleModel
-from heedful.decode.search import check_queries, search
+from heedful.decode.scorer import Ensemble
+from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
-from heedful.decode.slots.search import SlotSearch
+from heedful.decode.slots.lanes import SlotLanes
 from heedful.models.networks import LanguageModel
+from heedful.nn.kernels import without_kernels
 
 PROMPTS = [[5, 9, 7], [], [4], [8, 8, 10, 11, 6, 6]]
 EVEN = [[5, 9], [7, 7], [8, 10]]
@@ -126,20 +128,18 @@ def test_an_ensemble_of_one_language_model_twice_equals_the_model(beam: int) -> 
     ),
     ids=str,
 )
-@pytest.mark.parametrize("batch_tokens", [1, pytest.param(64, marks=pytest.mark.wide), 4096])
-def test_slots_find_what_states_find(family: str, settings: SearchSettings, batch_tokens: int) -> None:
-    """A small budget lets sentences begin where others stood, while others are under way."""
-    model = language_model(family)
-    scorer, queries = SingleModel(model), prompt_queries([*PROMPTS, [7] * 9, [6, 5]], 8)
-    queries = check_queries(queries, settings, scorer.vocab_size, scorer.longest, scorer.continues)
-    assert scorer.in_slots.takes(settings, queries)
-    found = scorer.in_slots(queries, settings, batch_tokens, lambda ready: None)
-    assert close(found, search(model, queries, settings, 4096))
+@pytest.mark.parametrize("slots", [1, pytest.param(2, marks=pytest.mark.wide), 16])
+def test_slots_find_what_states_find(family: str, settings: SearchSettings, slots: int) -> None:
+    """Where slots are few, sentences begin where others stood, while others are under way."""
+    model, queries = language_model(family), prompt_queries([*PROMPTS, [7] * 9, [6, 5]], 8)
+    found = run_in_slots(engine_in_slots(model, slots), queries, settings)
+    with without_kernels():
+        assert close(found, search(model, queries, settings, 4096))
 
 
 @pytest.mark.parametrize("family", ["alibi", "additive", "gru"])
 def test_other_language_models_are_left_to_states(family: str) -> None:
-    assert not SlotSearch(language_model(family)).takes(SearchSettings(), [])
+    assert not SlotLanes(language_model(family)).takes(SearchSettings())
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

@@ -8,16 +8,15 @@ import torch
 from torch import Tensor
 
 from heedful.base.packed import Packed
-from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
+from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.decode.constraints.prefix import make_constraints
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.frontiers.independent import IndependentRows
 from heedful.decode.frontiers.rows import Frontier
 from heedful.decode.hypothesis import Wu
-from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
-from heedful.decode.search import decode, decode_steps
 from heedful.decode.settings import SearchSettings
+from heedful.decode.waves import Wave, decode
 
 CPU = torch.device("cpu")
 WORDS = 12
@@ -133,15 +132,32 @@ def test_the_search_goes_on_while_a_longer_hypothesis_can_still_win() -> None:
         assert len(fork.asked) == (1 if alpha == 0 else 7)
 
 
-def test_decoding_by_steps_shows_every_step_and_finds_the_same() -> None:
-    settings, scripts = SearchSettings(beam=1), [[5, 6, 7], [8]]
+@pytest.mark.parametrize("kind", ["greedy", "beam"])
+def test_every_step_of_a_wave_shows_the_best_tokens_so_far_and_who_is_done(kind: str) -> None:
+    wave = Wave(cast(Scorer, Script([[5, 6, 7], [], [8]])), sources(3), frontier(kind, [10] * 3))
+    seen = []
+    while wave.going:
+        done = [(index, best.tokens) for index, (best, *_) in wave.step()]
+        seen.append((done, {index: wave.draft(index) for index in wave.going}))
+    assert seen == [
+        ([(1, ())], {0: [5], 2: [8]}),
+        ([(2, (8,))], {0: [5, 6]}),
+        ([], {0: [5, 6, 7]}),
+        ([(0, (5, 6, 7))], {}),
+    ]
 
-    def begun() -> Frontier:
-        rules = make_constraints(settings.rules, [Query([], 9)] * 2, CPU)
-        return IndependentRows.begin([9, 9], settings, rules, CPU)
 
-    steps = list(decode_steps(cast(Scorer, Script(scripts)), sources(2), begun()))
-    assert [step.last_R.tolist() for step in steps] == [[5, 8], [6, END], [7, PAD], [END, PAD]]
-    found = [[(best.tokens, best.complete) for best in nbest] for nbest in steps[-1].hypotheses()]
-    whole = decode(cast(Scorer, Script(scripts)), sources(2), begun())
-    assert found == [[(best.tokens, best.complete) for best in nbest] for nbest in whole]
+@pytest.mark.parametrize(("kind", "rows"), [("greedy", 1), ("beam", 3)])
+def test_sentences_that_are_dropped_leave_a_wave_and_the_others_continue(kind: str, rows: int) -> None:
+    script = Script([[5, 6], [6, 7, 8], [9, 9, 9]])
+    wave = Wave(cast(Scorer, script), sources(3), frontier(kind, [10] * 3))
+    assert not wave.step()
+    wave.drop({0, 2, 7})
+    assert wave.going == [1]
+    found = [result for _ in range(3) for result in wave.step()]
+    assert [(index, nbest[0].tokens) for index, nbest in found] == [(1, (6, 7, 8))]
+    assert script.asked == [([0, 1, 2], 3 * rows), *[([1], rows)] * 3]
+    wave.drop({1})  # it is done already
+    other = Wave(cast(Scorer, Script([[5, 6]])), sources(1), frontier(kind, [10]))
+    other.drop({0})
+    assert not other.going

@@ -3,7 +3,7 @@
 from typing import Any
 
 import torch
-from tests.language_models import language_model
+from tests.models.language import language_model
 from tests.shared.refusals import refuses
 from tests.shared.searching import search_texts
 

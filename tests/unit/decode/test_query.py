@@ -1,5 +1,6 @@
 """What is asked of each sentence: refused before anything is decoded where it cannot be done."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,7 @@ from tests.shared.refusals import refuses
 from tests.shared.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
-from heedful.decode.query import text_queries
+from heedful.decode.query import bounded, text_queries
 from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
@@ -101,3 +102,11 @@ def test_what_just_fits_is_done() -> None:
 def test_sentences_are_numbered_as_they_come_unless_they_are_a_part_of_more() -> None:
     assert [query.number for query in text_queries(SOURCES, 50)] == [0, 1]
     assert [query.number for query in text_queries(SOURCES, 50, first=8)] == [8, 9]
+
+
+def test_bounded_queries_keep_room_for_their_prefix_and_the_shortest_target() -> None:
+    queries = [replace(query, prefix=[4, 4]) for query in text_queries(SOURCES, 10)]
+    assert [query.limit for query in bounded(queries, None)] == [13, 11]
+    assert [query.limit for query in bounded(queries, 12)] == [12, 11]
+    assert [query.limit for query in bounded(queries, 1)] == [3, 3]
+    assert [query.limit for query in bounded(queries, 1, least=7)] == [8, 8]

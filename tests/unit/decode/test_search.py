@@ -1,5 +1,6 @@
 """Many sentences: order, batches, limits, devices and types."""
 
+from itertools import pairwise
 from typing import Any
 from unittest import mock
 
@@ -12,13 +13,17 @@ from heedful.base.packed import Packed
 from heedful.config.decode import Sampling
 from heedful.config.model.recurrent import RecurrentModel
 from heedful.config.model.transformer import TransformerModel
-from heedful.decode import search as search_module
+from heedful.decode import waves
+from heedful.decode.frontiers import beam
+from heedful.decode.frontiers.independent import IndependentRows
 from heedful.decode.query import text_queries
 from heedful.decode.scorer import Ensemble
+from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.network import build_model
 from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder, set_precision
+from heedful.nn.kernels import without_kernels
 
 SOURCES = [[5, 6, 7, 8], [9], [4, 4, 4, 4, 4, 4, 4], [], [8, 9], [9]]
 
@@ -40,16 +45,16 @@ def test_results_are_in_the_order_of_the_sources() -> None:
 
 def test_a_batch_holds_source_tokens_times_beams_up_to_the_budget() -> None:
     model, sizes = model_of(), []
-    real = search_module.search_batch
+    real = waves.WaveOfQueries
 
     def spy(*call: Any) -> Any:
         sizes.append([len(sentence.source) for sentence in call[1]])
         return real(*call)
 
-    with mock.patch.object(search_module, "search_batch", spy):
+    with mock.patch.object(waves, "WaveOfQueries", spy), without_kernels():
         search_texts(model, SOURCES, SearchSettings(beam=2, max_extra=2), batch_tokens=16)
     # With `</s>`: 1 + 2 + 2 + 3 tokens times two beams are 16; 5 fit alone; 8 times two are the budget.
-    assert sizes == [[1, 2, 2, 3], [5], [8]]
+    assert sorted(sorted(some) for some in sizes) == [[1, 2, 2, 3], [5], [8]]
 
 
 def test_progress_counts_every_sentence() -> None:
@@ -64,10 +69,17 @@ def test_no_sources_give_no_results() -> None:
 
 
 def test_samples_count_in_the_budget_as_beams_do() -> None:
-    ready: list[int] = []
+    rows: list[int] = []
     settings = SearchSettings(beam=1, max_extra=2, sampling=Sampling(samples=4))
-    found = search_texts(model_of(), [[5]] * 6, settings, 16, ready.append)
-    assert ready == [2, 2, 2]
+    begin = IndependentRows.begin
+
+    def spy(*call: Any, **options: Any) -> Any:
+        rows.append(len(call[0]))
+        return begin(*call, **options)
+
+    with mock.patch.object(IndependentRows, "begin", spy):
+        found = search_texts(model_of(), [[5]] * 6, settings, 16)
+    assert rows == [2, 2, 2]
     assert [len(drawn) for drawn in found] == [4] * 6
 
 
@@ -156,39 +168,59 @@ class Questions(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
-        SearchSettings(beam=3, max_extra=5),
-        SearchSettings(beam=1, max_extra=5),
-        SearchSettings(beam=3, nbest=3, max_extra=5, coverage=0.3, no_repeat=2, min_length=2, aligned=True, never=(7,)),
-        SearchSettings(
-            beam=1, max_extra=5, sampling=Sampling(0.8, top_k=9, top_p=0.9, samples=3), coverage=0.3, no_repeat=1
-        ),
-    ],
-    ids=["beam", "greedy", "beam with every option", "sampling with options"],
-)
-def test_the_device_is_asked_one_question_a_step(settings: SearchSettings) -> None:
+SETTINGS = [
+    SearchSettings(beam=3, max_extra=5),
+    SearchSettings(beam=1, max_extra=5),
+    SearchSettings(beam=3, nbest=3, max_extra=5, coverage=0.3, no_repeat=2, min_length=2, aligned=True, never=(7,)),
+    SearchSettings(
+        beam=1, max_extra=5, sampling=Sampling(0.8, top_k=9, top_p=0.9, samples=3), coverage=0.3, no_repeat=1
+    ),
+]
+NAMES = ["beam", "greedy", "beam with every option", "sampling with options"]
+
+
+def as_on_a_gpu() -> Any:
+    """Let a search ask nothing that a host would have to wait for."""
+    return mock.patch.object(beam, "is_known_to_be_none", return_value=False)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=NAMES)
+def test_the_device_is_asked_one_question_a_step_and_for_what_is_done(settings: SearchSettings) -> None:
+    """What is done is asked for at once, however many sentences it is."""
     model = Ensemble([model_of(), model_of()])
     sentences = text_queries(SOURCES, settings.max_extra, [[4], [], [5, 6], [], [], []])
     real_list, real_step = torch.Tensor.tolist, model.step
     lists: list[int] = []
-    steps: list[tuple[int, int]] = []
+    steps: list[tuple[int, int, int]] = []
 
     def listing(tensor: torch.Tensor) -> Any:
         lists.append(tensor.numel())
         return real_list(tensor)
 
     def stepping(*call: Any) -> Any:
-        steps.append((len(lists), questions.asked))
+        steps.append((len(lists), questions.asked, len(call[0])))
         return real_step(*call)
 
     with (
+        as_on_a_gpu(),
         mock.patch.object(torch.Tensor, "tolist", listing),
         mock.patch.object(model, "step", stepping),
         Questions() as questions,
     ):
-        search_module.search_batch(model, sentences, settings)
-    before, asked = steps[0]
+        search(model, sentences, settings, 4096)
     assert len(steps) > 4
-    assert steps == [(before + step, asked) for step in range(len(steps))]  # a list between two steps: who is done?
+    assert len({asked for _, asked, _ in steps}) == 1
+    lists_of_steps = [(after[0] - before[0], after[2] < before[2]) for before, after in pairwise(steps)]
+    assert {count for count, some_left in lists_of_steps if not some_left} == {1}  # who is done?
+    assert len({count for count, some_left in lists_of_steps if some_left}) == 1
+
+
+@pytest.mark.parametrize("settings", SETTINGS[::2], ids=NAMES[::2])
+def test_what_a_cpu_leaves_out_of_most_steps_changes_nothing(settings: SearchSettings) -> None:
+    torch.manual_seed(3)
+    model = model_of()
+    prefixes = [[4], [], [5, 6], [], [], []]
+    shorter = search(model, text_queries(SOURCES, settings.max_extra, prefixes), settings, 4096)
+    with as_on_a_gpu():
+        whole = search(model, text_queries(SOURCES, settings.max_extra, prefixes), settings, 4096)
+    assert shorter == whole

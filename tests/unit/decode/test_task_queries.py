@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.unit.decode.slots.small_searches import engine_in_slots, run_in_slots
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
@@ -18,7 +19,7 @@ from heedful.decode.constraints.protocol import Constraint
 from heedful.decode.query import Query, pack_sources, text_queries
 from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
-from heedful.decode.slots.search import SlotSearch
+from heedful.decode.slots.lanes import SlotLanes
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
 
@@ -82,9 +83,9 @@ def test_rules_of_a_task_and_named_rules_hold_together() -> None:
 
 
 def test_a_search_with_a_rule_of_its_own_does_not_use_slots() -> None:
-    finder = SlotSearch(model_of())
-    assert finder.takes(SearchSettings(), [])
-    assert not finder.takes(SearchSettings(constraints=(EchoFirst.begin,)), [])
+    slots = SlotLanes(model_of())
+    assert slots.takes(SearchSettings())
+    assert not slots.takes(SearchSettings(constraints=(EchoFirst.begin,)))
 
 
 # --- vectors as sources -----------------------------------------------------------------------------------------------
@@ -132,7 +133,7 @@ def test_token_ids_may_be_lists_or_arrays() -> None:
     lists = text_queries(SOURCES, 50)
     arrays = [Query(np.array(query.source), query.limit, number=query.number) for query in lists]
     assert search(model, arrays, settings, 4096) == search(model, lists, settings, 4096)
-    finder = SlotSearch(model)
-    assert [[best.tokens for best in found] for found in finder(arrays, settings, 4096, lambda ready: None)] == [
-        [best.tokens for best in found] for found in finder(lists, settings, 4096, lambda ready: None)
+    engine = engine_in_slots(model)
+    assert [[best.tokens for best in found] for found in run_in_slots(engine, arrays, settings)] == [
+        [best.tokens for best in found] for found in run_in_slots(engine, lists, settings)
     ]

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.text_models import classifier_recipe, write_tsv
+from tests.models.text import classifier_recipe, write_tsv
 
 from heedful.doctor.corpora.data import check_data
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.language_models import TRANSFORMERS, language_model
+from tests.models.language import TRANSFORMERS, language_model
 from torch import Tensor
 
 from heedful.base.packed import Layout, Packed

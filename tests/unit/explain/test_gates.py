@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.reading_models import fresh_reader, reader_recipe
+from tests.models.reading import fresh_reader, reader_recipe
 from tests.shared.taggers import fresh_tagger, tagger_recipe
 from torch import nn
 

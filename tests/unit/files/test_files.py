@@ -334,3 +334,46 @@ def test_damaged_json_says_which_file_to_restore(tmp_path: Path, data: bytes) ->
 def test_a_hash_is_of_the_files_bytes(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
     assert files.sha256_of_file(tmp_path / "file") == hashlib.sha256(b"abc").hexdigest()
+
+
+# --- new files --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("links", [True, False], ids=["a file system with links", "without links"])
+def test_a_new_file_is_written_once_and_never_replaced(
+    tmp_path: Path, links: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not links:
+        monkeypatch.setattr(os, "link", failing(errno.EPERM))
+    assert files.write_new(tmp_path / "new", b"first")
+    assert not files.write_new(tmp_path / "new", b"second")
+    assert (names(tmp_path), (tmp_path / "new").read_bytes()) == (["new"], b"first")
+
+
+def test_of_several_writers_of_a_new_file_one_is_first(tmp_path: Path) -> None:
+    written = dict[bytes, bool]()
+
+    def write(data: bytes) -> None:
+        written[data] = files.write_new(tmp_path / "new", data)
+
+    threads = [threading.Thread(target=write, args=(bytes([number]) * 1000,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (first,) = [data for data, was_first in written.items() if was_first]
+    assert (names(tmp_path), (tmp_path / "new").read_bytes()) == (["new"], first)
+
+
+def test_a_new_file_that_cannot_be_written_is_one_line_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_at_the_name(self: Path, target: Path) -> Path:
+        return failing(errno.EIO)() if target.name == "new" else replace(self, target)
+
+    replace = Path.replace
+    monkeypatch.setattr(os, "link", failing(errno.EPERM))
+    monkeypatch.setattr(Path, "replace", fail_at_the_name)
+    with refuses(f"{tmp_path / 'new'}: the disk reported ...", MachineError):
+        files.write_new(tmp_path / "new", b"first")
+    assert names(tmp_path) == []

@@ -57,12 +57,20 @@ def wrong(root: Path, change: Callable[[Path, bytes], None], saver: Saver = OURS
     return found
 
 
+def write_new(root: Path, data: bytes) -> None:
+    files.write_new(root / "deep/er/new", data)
+
+
 @pytest.mark.parametrize("change", [write_file, write_folder])
 def test_what_is_written_is_there_whole_or_not_at_all_and_stays_once_it_was_written(
     tmp_path: Path, change: Callable[[Path, bytes], None]
 ) -> None:
     assert wrong(tmp_path, change) == []  # where there was nothing
     assert wrong(tmp_path, lambda root, data: change(root, OLD)) == []  # over the new content
+
+
+def test_a_new_file_is_there_whole_or_not_at_all_and_stays_once_it_was_written(tmp_path: Path) -> None:
+    assert wrong(tmp_path, write_new) == []
 
 
 def test_a_folder_is_removed_whole_or_not_at_all(tmp_path: Path) -> None:

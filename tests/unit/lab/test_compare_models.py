@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.reading_models import fresh_reader, reader_recipe, report_rows, write_rows
+from tests.models.reading import fresh_reader, reader_recipe, report_rows, write_rows
+from tests.models.text import classifier_recipe, film_texts, fresh_classifier, write_tsv, written
 from tests.shared.parsers import untrained, write_trees
 from tests.shared.random_trees import random_tree, regrouped
 from tests.shared.refusals import refuses
 from tests.shared.taggers import fresh_tagger, tagged_sentences, tagger_recipe, write_conll
-from tests.text_models import classifier_recipe, film_texts, fresh_classifier, write_tsv, written
 
 import heedful
 from heedful.base.trees import read_tree

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import sacrebleu
-from tests.text_models import fresh_masked_model, masked_recipe, written
+from tests.models.text import fresh_masked_model, masked_recipe, written
 from tests.unit.lab.test_compare_models import MAKERS
 
 import heedful

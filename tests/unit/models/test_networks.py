@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
-from tests.language_models import language_model
+from tests.models.language import language_model
 from tests.shared.refusals import refuses
 from torch import Tensor, nn
 

@@ -17,9 +17,13 @@ from heedful.native.int8 import Int8Linear, Rows, padded
 from heedful.native.library import (
     ACTIVATIONS,
     ATTEND,
+    CHUNK,
+    COLUMNS,
+    EMBED,
     GATE,
     MEMORY,
     NORM,
+    NORMALISE,
     PACKED,
     ROTATE,
     STEP,
@@ -89,6 +93,53 @@ def linear(kernels: Library, chance: Random) -> None:
     for row in range(rows):
         close(target[row, :n], expected[row], 2e-6, max(float(sizes[row]), float(product[row].abs().max())))
     assert not target[:, padded(n) :].any(), "columns apart were written"
+
+
+def product(kernels: Library, chance: Random) -> None:
+    """y = x W^T + b in float32, each row as it is alone."""
+    rows, n, k = chance.randint(1, 20), chance.randint(COLUMNS, 70), chance.randint(1, 100)
+    weight, bias = drawn(chance, n, k), drawn(chance, n) if chance.random() < 0.7 else None
+    x = put(rows, k - APART + chance.randint(APART, APART + 9), drawn(chance, rows, k))[:, :k]
+    found = kernels.product(x, weight, bias)
+    exact = x.double() @ weight.double().T + (0 if bias is None else bias.double())
+    sizes = x.double().abs() @ weight.double().abs().T + (0 if bias is None else bias.double().abs())
+    assert bool(((found - exact).abs() <= 1e-6 * sizes + 1e-35).all())
+    row = chance.randrange(rows)
+    assert torch.equal(kernels.product(x[row : row + 1], weight, bias), found[row : row + 1])
+
+
+def embed(kernels: Library, chance: Random) -> None:
+    """y = W[token] s + P(position), of rows whose sentences have different positions; no row beyond the tables."""
+    sentences, beams, n, words, places = (chance.randint(1, most) for most in (4, 4, 100, 30, 20))
+    rows, factor, table, added = sentences * beams, chance.random(), drawn(chance, words, n), drawn(chance, places, n)
+    tokens = torch.tensor([chance.randrange(-3, words + 3) for _ in range(rows)])
+    positions = torch.tensor([chance.randrange(places + 2) for _ in range(sentences)], dtype=torch.int32)
+    placed, target = chance.random() < 0.7, put(rows, padded(n))
+    op = Op(kind=EMBED, out=0, n=n, heads=words, rotated=places, factor=factor, w=table.data_ptr())
+    op.waves = added.data_ptr() if placed else None
+    frame = frame_of({0: target}, rows, beams=beams)
+    frame.tokens, frame.position = tokens.data_ptr(), positions.data_ptr()
+    run(kernels, frame, op)
+    seen = tokens.where((tokens >= 0) & (tokens < words), 0)
+    where = positions.where(positions < places, 0).long().repeat_interleave(beams)
+    expected = table[seen] * factor + (added[where] if placed else 0)
+    for row in range(rows):
+        close(target[row, :n], expected[row], scale=float(table[seen[row]].abs().max()))
+    assert not target[:, n:].any()
+
+
+def normalise(kernels: Library, chance: Random) -> None:
+    """The normaliser as an operation has the bits that it has as a function, in one piece of a row or in several."""
+    rows, size = chance.randint(1, 4), chance.choice([chance.randint(1, 200), chance.randint(CHUNK - 3, 3 * CHUNK)])
+    source = put(rows, padded(size), drawn(chance, rows, size))
+    found, frame = torch.zeros(2, rows, 1), frame_of({5: source}, rows)
+    parts = torch.empty(rows, 2, -(-size // CHUNK))
+    frame.greatest, frame.log_sum, frame.parts = found[0].data_ptr(), found[1].data_ptr(), parts.data_ptr()
+    run(kernels, frame, Op(kind=NORMALISE, in_=5, n=size))
+    x = source[:, :size]
+    assert torch.equal(found, torch.stack(kernels.normaliser(x)))
+    assert torch.equal(found[0], x.amax(1, keepdim=True))
+    close(found[1], (x.double() - x.amax(1, keepdim=True)).exp().sum(1, keepdim=True).log().float(), 1e-4)
 
 
 def norm(kernels: Library, chance: Random) -> None:
@@ -285,6 +336,7 @@ def rank(kernels: Library, chance: Random) -> None:
 
 CHECKS: Mapping[str, Check] = {
     "linear": linear, "norm": norm, "gate": gate, "rotate": rotate, "attend": attend, "store": store, "rank": rank,
+    "product": product, "embed": embed, "normalise": normalise,
 }  # fmt: skip
 
 

@@ -6,8 +6,8 @@ from copy import deepcopy
 import pytest
 import torch
 from tests.contract.families import FAMILIES, config_of
-from tests.language_models import TRANSFORMERS as TRANSFORMERS_ALONE
-from tests.language_models import language_model
+from tests.models.language import TRANSFORMERS as TRANSFORMERS_ALONE
+from tests.models.language import language_model
 from torch import Tensor
 
 from heedful.base.packed import Packed

@@ -16,8 +16,10 @@ from heedful.pages.html import join_modules, write_page
 def test_joined_modules_import_and_export_nothing() -> None:
     joined = join_modules("explorer.js")
     assert not re.search(r"^\s*(import|export) ", joined, re.M)
-    assert joined.count("const weights_js = (() => {") == 1
-    assert joined.index("const colours_js") < joined.index("const heatmap_js") < joined.index("const attention_js")
+    assert joined.count("const explorer_weights_js = (() => {") == 1
+    order = ("shared_colours", "explorer_heatmap", "explorer_attention", "explorer_view")
+    places = [joined.index(f"const {name}_js") for name in order]
+    assert places == sorted(places)
 
 
 def test_text_in_a_page_is_never_markup() -> None:

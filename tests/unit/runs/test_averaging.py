@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 from safetensors.numpy import load_file
+from tests.models.text import classifier_recipe, fresh_classifier, written
 from tests.shared.refusals import like
-from tests.text_models import classifier_recipe, fresh_classifier, written
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AlignedFiles

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.text_models import classifier_recipe, masked_recipe
+from tests.models.text import classifier_recipe, masked_recipe
 from torch import nn
 
 from heedful.config.corpora.containers import AlignedFiles

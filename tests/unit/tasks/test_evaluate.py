@@ -4,8 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.shared.refusals import refuses
-from tests.text_models import (
+from tests.models.text import (
     classifier_recipe,
     film_texts,
     fresh_classifier,
@@ -14,6 +13,7 @@ from tests.text_models import (
     write_tsv,
     written,
 )
+from tests.shared.refusals import refuses
 
 import heedful
 from heedful.base.errors import UserError

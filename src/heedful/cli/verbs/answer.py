@@ -4,29 +4,23 @@ With a model that reads images, `--image FILE` takes the place of the text.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user
-from heedful.cli.answering import Answering, Source
-from heedful.cli.answers import Answers, Given, read_image
+from heedful.cli.answering.asked import Answering
+from heedful.cli.answering.inputs import Source
 from heedful.cli.input import as_one_text, is_file, of_texts, open_inputs, standard_input
 from heedful.cli.options import LONGEST_ANSWER, THRESHOLD, json_option, n_best_option, option, with_option_groups
 from heedful.data.corpora.formats.rows import json_object, text_field
-from heedful.data.corpora.images import AskedImage, locate_image, make_image_question
-from heedful.data.corpora.questions import make_question
+from heedful.tasks.answer.answers import answers_of
+from heedful.tasks.classify.answers import image_answers_of
+from heedful.tasks.shared.answering.answers import Answers
 
 if TYPE_CHECKING:
-    from heedful.tasks.answer.answer import Answer, Choice
-    from heedful.tasks.answer.model import Reader
-    from heedful.tasks.classify.classification import ImageAnswer
-    from heedful.tasks.classify.image_models import ImageAnswerer
+    pass
 
 MAX_ANSWER: Final = 30  # tokens: see `tasks.answer.answer`, which needs torch
 _JSON_LINES = 'one JSON object per line: {"question": "...", "text": "..."}'
@@ -88,7 +82,7 @@ def command(
         sources = _about_images(asked, inputs, question, image)
     else:
         sources = _about_texts(asked, inputs, question, text)
-    with asked.loading() as place:
+    with asked.loading(sources) as place:
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
         model: Any = load(*place)
@@ -174,62 +168,3 @@ def _checked(question: str, where: str) -> str:
     if not question.strip():
         raise UserError(f"{where}: the question is empty: give one.")
     return question
-
-
-# --- answers ----------------------------------------------------------------------------------------------------------
-
-
-def answers_of(reader: "Reader", choice: "Choice") -> "Answers[Any]":
-    """Return how a reader answers questions about texts."""
-
-    def line(found: "Answer", given: Given) -> str:
-        shown = [found] if len(found.spans) < 2 or not found.text else found.spans
-        return "\t".join(f"{one_column(one.text)}\t{one.probability:.4f}" for one in shown)
-
-    def fields(found: "Answer") -> dict[str, Any]:
-        return {
-            "answer": found.text,
-            "start": found.start,
-            "end": found.end,
-            "probability": found.probability,
-            **({} if found.no_answer is None else {"no_answer": found.no_answer}),
-            "spans": [asdict(span) for span in found.spans],
-            **({"nbest": [asdict(span) for span in found.spans]} if choice.n_best > 1 else {}),
-        }
-
-    return Answers(
-        ("question", "text"),
-        lambda values, where: make_question(values["question"], values["text"], where=where),
-        partial(reader.stream_questions, choice=choice),
-        fields,
-        ("answer", "probability"),
-        line,
-        takes=("ready",),
-    )
-
-
-def image_answers_of(answerer: "ImageAnswerer", n_best: int = 1) -> "Answers[Any]":
-    """Return how a model answers questions about images; --n-best limits what is shown, and `nbest` of JSON."""
-
-    def read(values: Mapping[str, Any], where: str) -> AskedImage:
-        image = values["image"]
-        path = locate_image(image, "", where) if isinstance(image, str) else image
-        asked = make_image_question(values["question"], where=where)
-        return AskedImage(read_image({"image": path}, where), (asked,))
-
-    def line(found: "ImageAnswer", given: Given) -> str:
-        best = list(found.probabilities.items())[:n_best]
-        return "\t".join(f"{one_column(text)}\t{share:.4f}" for text, share in best)
-
-    def fields(found: "ImageAnswer") -> dict[str, Any]:
-        best = islice(found.probabilities.items(), n_best)
-        listed = [{"text": text, "probability": share} for text, share in best]
-        return {
-            "answer": found.text,
-            "probability": found.probability,
-            "probabilities": found.probabilities,
-            **({"nbest": listed} if n_best > 1 else {}),
-        }
-
-    columns, takes = ("answer", "probability"), ("ready", "refused")
-    return Answers(("image", "question"), read, answerer.stream_asked, fields, columns, line, takes=takes)

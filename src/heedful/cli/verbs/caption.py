@@ -9,10 +9,10 @@ import typer
 from heedful.base.columns import one_column
 from heedful.base.errors import UserError
 from heedful.cli import messages
-from heedful.cli.answering import Answering
-from heedful.cli.answers import Answers, Given
+from heedful.cli.answering.asked import Answering
 from heedful.cli.input import image_inputs
 from heedful.cli.options import Searching, json_option, n_best_option, option, with_option_groups
+from heedful.tasks.shared.answering.answers import Answers, Given
 
 if TYPE_CHECKING:
     from heedful.tasks.caption.model import Caption, Captioner
@@ -44,7 +44,7 @@ def command(
     asked.check_task("caption")
     data = asked.data_source(("image",), as_json, {"other files": inputs}, bool(nbest))
     sources = asked.images(image_inputs(inputs)) if data is None else [data]
-    with asked.loading() as place:
+    with asked.loading(sources) as place:
         from heedful.tasks.caption.model import Captioner  # after the quick checks: torch takes seconds
 
         captioner = Captioner.load(*place)

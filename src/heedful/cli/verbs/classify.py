@@ -3,15 +3,14 @@
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from heedful.base.columns import one_column
 from heedful.base.errors import UserError
-from heedful.cli.answering import AnsweringTexts
-from heedful.cli.answers import Answers, Given, read_image, read_text
-from heedful.cli.cuts import Cuts
+from heedful.cli.answering.asked import AnsweringTexts
+from heedful.cli.answering.cuts import Cuts
 from heedful.cli.options import json_option, option, with_option_groups
+from heedful.tasks.classify.answers import answers_of
 
 if TYPE_CHECKING:
-    from heedful.tasks.classify.model import Classification
+    pass
 
 
 @with_option_groups
@@ -33,48 +32,10 @@ def command(
         raise UserError("--json has every class in every object: leave out --all.")
     asked.check_task("classify")
     sources = asked.sources(as_json)
-    with asked.loading() as place:
+    with asked.loading(sources) as place:
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
         classifier: Any = load(*place)
     answers, cuts = answers_of(classifier, every_class), Cuts()
     asked.write("classifying", sources, replace(answers, stream=cuts.counted(answers.stream)), as_json=as_json)
     cuts.tell(asked.recipe)
-
-
-def answers_of(classifier: Any, every_class: bool = False) -> "Answers[Classification]":
-    """Return how a classifier of texts or images answers."""
-    several, labels = classifier.several, classifier.labels if every_class else ()
-
-    def fields(found: "Classification") -> dict[str, Any]:
-        shares = found.probabilities
-        best: dict[str, Any] = {"labels": found.labels}
-        if not several:
-            best = {"label": found.label or None, "probability": shares.get(found.label)}
-        cut = {"cut": True} if found.cut else {}
-        of_classes = {f"probability_{label}": shares.get(label) for label in labels}
-        return {**best, "probabilities": shares, **of_classes, **cut}
-
-    def line(found: "Classification", given: Given) -> str:
-        if not found.probabilities:
-            return ""
-        shares = {label: f"{share:.4f}" for label, share in found.probabilities.items()}
-        columns = [",".join(map(one_column, found.labels)), ",".join(shares[label] for label in found.labels)]
-        if every_class:  # ties stay in the model's order
-            ranked = sorted(found.probabilities, key=lambda label: -found.probabilities[label])
-            columns = [column for label in ranked for column in (one_column(label), shares[label])]
-        image = given.values.get("image")
-        return "\t".join([*([] if image is None else [one_column(str(image))]), *columns])
-
-    best = ("labels",) if several else ("label", "probability")
-    images = classifier.recipe.rules.images
-    return Answers(
-        ("image",) if images else ("text", "second"),
-        read_image if images else read_text,
-        classifier.stream_images if images else classifier.stream_texts,
-        fields,
-        (*best, *(f"probability_{label}" for label in labels)),
-        line,
-        takes=("refused",) if images else ("ready", "name"),
-        between=",",
-    )

@@ -39,6 +39,8 @@ The sentences are built in: articles, gender and number, adjectives, verbs, ques
 The test set has combinations of words that never occur in training.
 """
 NEXT: Final = """
+Try it on a page, where words show what they read: heedful serve {folder}
+
 Next, with your own files, one sentence per line, the same number of lines in both:
 
     heedful init train.en train.es             says what they are, and writes the recipe en-es.toml
@@ -104,7 +106,7 @@ def command(
         while line := _typed():
             print(f"      {model.translate(line)}")
     print(f"\nWhat the model attends to, on a page: open {page.resolve().as_uri()} in a browser.")
-    print(NEXT)
+    print(NEXT.format(folder=out))
 
 
 def _typed() -> str:

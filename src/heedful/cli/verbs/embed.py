@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
-from heedful.cli.answering import AnsweringTexts, refuse_failed
-from heedful.cli.answers import Answers
-from heedful.cli.cuts import Cuts
+from heedful.cli.answering.asked import AnsweringTexts, refuse_failed
+from heedful.cli.answering.cuts import Cuts
 from heedful.cli.options import ToOption, json_option, option, with_option_groups
+from heedful.tasks.shared.answering.answers import Answers
 
 if TYPE_CHECKING:
     from heedful.config.recipe import Recipe
@@ -50,6 +50,8 @@ def command(
         raise UserError(f"{output}: vectors are written as {', '.join((*lines[1:], *_ARRAYS))}, not as {suffix}.")
     if as_json and suffix in _ARRAYS:
         raise UserError(f"{output} holds an array, and --json writes one object per line: leave out one of them.")
+    if asked.shard and suffix in _ARRAYS:
+        raise UserError(f"{output} holds an array, which parts cannot be joined to: leave out --shard, or {suffix}.")
     rules = asked.recipe.rules
     images = rules.inputs == ("image",)
     if "image" in rules.inputs and (rules.searches or not images):
@@ -62,7 +64,7 @@ def command(
     if to is not None and rules.inputs != ("source",):
         raise UserError(f"--to is for translators, which {asked.model} is not: leave it out.")
     sources = asked.sources(False, roles=_roles(asked.recipe))
-    with asked.loading() as place:
+    with asked.loading(sources) as place:
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
         loaded: Any = load(*place)
@@ -86,7 +88,7 @@ def command(
 
 def answers_of(model: Any, cuts: Cuts, **options: Any) -> "Answers[Vector]":
     """Return how a model writes texts or images as vectors, and counts `cuts`; `options` are those of `embed`."""
-    from heedful.tasks.shared.streaming import answer_stream, empty_answer
+    from heedful.tasks.shared.answering.streaming import answer_stream, empty_answer
 
     images = model.recipe.rules.images
 

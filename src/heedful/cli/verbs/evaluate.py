@@ -14,7 +14,7 @@ import typer
 from heedful.base.errors import UserError
 from heedful.base.files import write_bytes
 from heedful.cli import messages
-from heedful.cli.answering import DataOption, DataSetOption, check_needs_data
+from heedful.cli.answering.inputs import DataOption, DataSetOption, check_needs_data
 from heedful.cli.options import (
     LONGEST_ANSWER,
     THRESHOLD,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Final
 from heedful.base.errors import UserError, counted
 from heedful.base.options import options_of
 from heedful.cli import messages
-from heedful.cli.answering import Answering
-from heedful.cli.answers import Answers
+from heedful.cli.answering.asked import Answering
 from heedful.cli.input import InputLines, as_one_text, open_inputs
 from heedful.cli.options import Group, InputsArgument, json_option, n_best_option, option, with_option_groups
-from heedful.cli.output import Line, line_progress, line_writer, write_part
+from heedful.cli.output import line_progress, write_part
 from heedful.tasks.generate.generation import GenerateOptions, Generation
+from heedful.tasks.shared.answering.answers import Answers, Given
 
 if TYPE_CHECKING:
     from heedful.tasks.generate.model import TextGenerator
@@ -56,22 +56,17 @@ def command(
     data = asked.data_source(asked.recipe.rules.inputs, as_json, {**others, "--n-best": n_best})
     entries = [] if data else open_inputs(inputs, prompt, "one prompt per line", None if whole else ())
     entries = [as_one_text(entry) for entry in entries] if whole else entries
-    with asked.loading() as place:
+    sources = asked.lines(entries, lambda line, where: {"text": line}) if data is None else [data]
+    with asked.loading(sources) as place:
         from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
 
         generator = TextGenerator.load(*place)
-    work = _Generating(generator, {**sampling, **search, "samples": n_best}, as_json, with_prompt=not only_new)
-    if data is not None:
-        asked.write("generating", [data], work.answers(), as_json=as_json)
-    counts = [entry.count for entry in entries]
-    with line_writer(asked.output) as write, line_progress("generating", counts, asked.output) as progress:
-        for entry in entries:
-            if as_json or asked.output is not None:
-                for blocks in work.blocks(entry.lines(), entry):
-                    for block in blocks:
-                        write(block)
-                    progress(1)
-            else:
+    work = _Generating(generator, {**sampling, **search, "samples": n_best}, with_prompt=not only_new)
+    if data is not None or as_json or asked.output is not None:
+        asked.write("generating", sources, work.answers(), as_json=as_json)
+    else:
+        with line_progress("generating", [entry.count for entry in entries]):
+            for entry in entries:
                 work.show(entry)
     if work.strange:
         messages.note(
@@ -90,40 +85,34 @@ class _Generating:
     `slid` says whether a text was longer than the model's window, `strange` counts prompts with unknown characters.
     """
 
-    def __init__(self, generator: "TextGenerator", options: GenerateOptions, as_json: bool, with_prompt: bool) -> None:
-        self._generator, self._options, self._as_json = generator, options, as_json
+    def __init__(self, generator: "TextGenerator", options: GenerateOptions, with_prompt: bool) -> None:
+        self._generator, self._options = generator, options
         self._with_prompt, self._written = with_prompt, 0
         self.slid, self.strange = False, 0
 
-    def answers(self) -> "Answers[Generation]":
-        """Return how the language model continues prompts, each with one text."""
+    def answers(self) -> "Answers[Sequence[Generation]]":
+        """Return how the language model continues prompts, each with one text or several."""
         return Answers(
             ("text",),
             lambda values, where: values["text"],
-            lambda prompts, **told: (texts[0] for _, texts in self._found(prompts, **told)),
-            lambda found: {"continuation": found.text, **_fields(found)},
+            lambda prompts, **told: (texts for _, texts in self._found(prompts, **told)),
+            lambda texts: {"continuation": texts[0].text, **_fields(texts[0])},
             ("continuation",),
-            lambda found, given: found.text,
+            self._lines,
+            each=lambda texts: [[text] for text in texts],
             called={"text": "prompt"},
             formerly={"text": "continuation"},
         )
 
-    def blocks(self, prompts: Iterable[str], entry: InputLines, first: int = 1) -> Iterator[list[Line]]:
-        """Yield the texts of each prompt, as lines to write."""
-        found = self._found(prompts, ready=entry.ready, name=entry.name, first=first)
-        for number, (prompt, texts) in enumerate(found, start=first):
-            yield [
-                {"line": number, "prompt": prompt, "text": text.text, "continuation": text.text, **_fields(text)}
-                if self._as_json
-                else self._plain(prompt, text.text)
-                for text in texts
-            ]
+    def _lines(self, texts: Sequence[Generation], given: Given) -> str:
+        self._written = given.number - 1
+        return "\n".join(self._plain(given.values["text"], text.text) for text in texts)
 
     def _found(
         self, prompts: Iterable[str], *, ready: Callable[[], bool], name: str, first: int = 1
     ) -> Iterator[tuple[str, list[Generation]]]:
         """Yield each prompt with its texts; `first` is the number of the first one."""
-        from heedful.tasks.shared.streaming import answer_stream
+        from heedful.tasks.shared.answering.streaming import answer_stream
 
         def generated(part: Sequence[str], number: int) -> list[tuple[str, list[Generation]]]:
             number += first - 1
@@ -137,7 +126,7 @@ class _Generating:
 
     def show(self, entry: InputLines) -> None:
         """Write texts to standard output: a single one as it grows, several when all of them are there."""
-        from heedful.tasks.shared.streaming import CHUNK, chunks
+        from heedful.tasks.shared.answering.streaming import CHUNK, chunks
 
         number = 1
         for part in chunks(entry.lines(), 1 if entry.typed else CHUNK, entry.ready):
@@ -146,9 +135,9 @@ class _Generating:
             if len(part) == 1 and (self._options["samples"] or 1) == 1:
                 self._stream(part[0], entry, number)
             else:
-                for blocks in self.blocks(part, entry, number):
-                    for block in blocks:
-                        write_part(f"{block}\n")
+                for prompt, texts in self._found(part, ready=entry.ready, name=entry.name, first=number):
+                    for text in texts:
+                        write_part(f"{self._plain(prompt, text.text)}\n")
             number += len(part)
 
     def _stream(self, prompt: str, entry: InputLines, number: int) -> None:

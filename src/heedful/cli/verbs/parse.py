@@ -1,23 +1,23 @@
 """`heedful parse MODEL [FILE|TEXT...]`: the constituency tree of every sentence."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
-from itertools import count
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from heedful.base.errors import UserError
-from heedful.base.trees import UNTAGGED, Leaf, Tree, read_tree
+from heedful.base.trees import read_tree
 from heedful.cli import messages
-from heedful.cli.answering import AnsweringTexts
-from heedful.cli.answers import Answers, Given
+from heedful.cli.answering.asked import AnsweringTexts
 from heedful.cli.input import InputLines
 from heedful.cli.options import Searching, WithOption, declared, json_option, n_best_option, option, with_option_groups
+from heedful.data.corpora.formats.lines import Passed
 from heedful.data.corpora.trees import trees_of_lines
+from heedful.tasks.parse.answers import answers_of
 from heedful.tasks.parse.parse import ParseOptions
 
 if TYPE_CHECKING:
-    from heedful.tasks.parse.model import Parse, Parser
+    pass
 
 
 @with_option_groups
@@ -53,48 +53,12 @@ def command(
         others={"--trees": trees, "--pretty": pretty},
         several=bool(nbest),
     )
-    with asked.loading() as place:
+    with asked.loading(sources) as place:
         from heedful.tasks.parse.model import Parser  # after the quick checks: importing torch takes seconds
 
         parser = Parser.load(*place, others or ())
     answers = answers_of(parser, n_best=nbest, pretty=pretty, unconstrained=unconstrained, **options)
     asked.write("parsing", sources, answers, as_json=as_json)
-
-
-def answers_of(
-    parser: "Parser", *, pretty: bool = False, n_best: int | None = None, **options: Any
-) -> "Answers[Sequence[Parse]]":
-    """Return how a parser answers; `options` are those of its search."""
-    numbers = count(1)
-
-    def fields(parses: "Sequence[Parse]") -> dict[str, Any]:
-        found: list[dict[str, object]] = [
-            {
-                "tree": None if parse.tree is None else str(parse.tree),
-                "log_probability": parse.log_probability,
-                "score": parse.score,
-            }
-            for parse in parses
-        ]
-        return {"words": parses[0].words, **found[0], **({"nbest": found} if n_best else {})}
-
-    def line(parses: "Sequence[Parse]", given: Given) -> str:
-        number = next(numbers)
-        shown = (f"{draw(tree)}\n" if pretty and tree else str(tree or "") for tree in (one.tree for one in parses))
-        if not n_best:
-            return "\n".join(shown)
-        between = "\n" if pretty else "\t"
-        return "\n".join(f"{number}\t{one.score:.4f}{between}{tree}" for one, tree in zip(parses, shown, strict=True))
-
-    return Answers(
-        ("text",),
-        lambda values, where: values["text"] if isinstance(values["text"], str) else " ".join(values["text"]),
-        partial(parser.stream_detailed, **options),
-        fields,
-        ("tree",),
-        line,
-        takes=("ready", "name", "progress"),
-    )
 
 
 def _change(trees: bool, entry: InputLines) -> InputLines:
@@ -103,17 +67,17 @@ def _change(trees: bool, entry: InputLines) -> InputLines:
     return replace(sentences, count=lambda: None) if trees else sentences  # a tree may extend over several lines
 
 
-def _sentences(entry: InputLines, trees: bool) -> Iterator[str]:
+def _sentences(entry: InputLines, trees: bool, passed: Passed | None = None, /) -> Iterator[str]:
     """Yield the lines of an input, or with `trees` the words of its trees; a blank line stays blank.
 
     Without it, the first line that is a tree is mentioned, as its brackets are taken for words.
     """
     if trees:
-        for _, tree in trees_of_lines(entry.lines(), entry.name):
+        for _, tree in (passed or Passed()).over(trees_of_lines(entry.lines(), entry.name)):
             yield "" if tree is None else " ".join(tree.words)
         return
     warned = False
-    for line, where in entry.located():
+    for line, where in entry.located(passed):
         if not warned and _is_tree(line):
             warned = True
             messages.warn(
@@ -130,21 +94,3 @@ def _is_tree(line: str) -> bool:
     except UserError:
         return False
     return True
-
-
-# --- drawings ---------------------------------------------------------------------------------------------------------
-
-
-def draw(tree: Tree) -> str:
-    """Return the drawing of a tree: one line per constituent and word."""
-    return "\n".join(_lines(tree, "", ""))
-
-
-def _lines(node: Tree | Leaf, first: str, rest: str) -> Iterator[str]:
-    if isinstance(node, Leaf):
-        yield f"{first}{node.word}" if node.tag == UNTAGGED else f"{first}{node.tag} {node.word}"
-        return
-    yield f"{first}{node.label}"
-    for child in node.children[:-1]:
-        yield from _lines(child, f"{rest}├─ ", f"{rest}│  ")
-    yield from _lines(node.children[-1], f"{rest}└─ ", f"{rest}   ")

@@ -6,15 +6,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from heedful.base.errors import UserError, counted
-from heedful.cli.answering import AnsweringTexts, Source
-from heedful.cli.answers import Answers, Given
+from heedful.cli.answering.asked import AnsweringTexts
+from heedful.cli.answering.inputs import Source
 from heedful.cli.input import as_one_text, open_inputs
 from heedful.cli.options import StrideOption, ToOption, WithOption, json_option, option, with_option_groups
 from heedful.cli.output import Line, line_writer
 from heedful.config.corpora.containers import AlignedFiles
 from heedful.data.corpora.files import check_files
-from heedful.data.corpora.formats.lines import locate, read_lines
+from heedful.data.corpora.formats.lines import Passed, locate, read_lines
 from heedful.data.corpora.pairs import read_pairs
+from heedful.tasks.shared.answering.answers import Answers, Given
 
 if TYPE_CHECKING:
     from heedful.tasks.shared.sequences.token_scores import TokenScores
@@ -59,7 +60,7 @@ def command(
     """
     if as_json and tokens:
         raise UserError("--json has the tokens in every object: leave out --tokens.")
-    never = {"--target": target, "--tokens": tokens, "--stride": stride, "--whole": whole}
+    never = {"--target": target, "--tokens": tokens, "--stride": stride, "--whole": whole, "--shard": asked.shard}
     only = {"--all": whole_lists, "--weight": weight, "--length-penalty": length_penalty is not None}
     if idle := _first(never if rerank else only):
         lists = "is not for --rerank, which reads lists of candidates" if rerank else "is for --rerank"
@@ -76,7 +77,8 @@ def command(
     corpus = None if rerank else _corpus(source, target, asked)
     sources, entries = [], []
     if corpus is not None:
-        sources = [Source(corpus.title, partial(_pairs_of_corpus, corpus))]
+        files = [locate(name).path for name in corpus.files()]
+        sources = [Source(corpus.title, partial(_pairs_of_corpus, corpus), files=files)]
     elif rerank and asked.data is None:
         entries = open_inputs(asked.inputs, asked.text, _EACH_CANDIDATE)
     else:
@@ -89,7 +91,7 @@ def command(
             plain=() if language else ("tsv",),
             change=as_one_text if whole else lambda entry: entry,
         )
-    with asked.loading() as place:
+    with asked.loading(sources) as place:
         from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
         from heedful.tasks.translate.model import Translator
 
@@ -172,8 +174,8 @@ def _pair_of_line(line: str, where: str) -> dict[str, str]:
     return {"source": columns[0], "target": columns[1]}
 
 
-def _pairs_of_corpus(corpus: AlignedFiles) -> Iterator[Given]:
-    for number, (source, target) in enumerate(read_pairs(corpus), start=1):
+def _pairs_of_corpus(corpus: AlignedFiles, passed: Passed) -> Iterator[Given]:
+    for number, (source, target) in passed.over(enumerate(read_pairs(corpus), start=1)):
         yield Given({"source": source, "target": target}, f"{corpus.title}, line {number:,}", {"line": number})
 
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from heedful.base.columns import one_column, one_line
 from heedful.base.errors import UserError
 from heedful.cli import messages
-from heedful.cli.answering import AnsweringTexts
-from heedful.cli.answers import Answers
+from heedful.cli.answering.asked import AnsweringTexts
 from heedful.cli.options import (
     RawOption,
     Searching,
@@ -25,6 +24,7 @@ from heedful.cli.options import (
     with_option_groups,
 )
 from heedful.config.decode import SearchOptions
+from heedful.tasks.shared.answering.answers import Answers
 
 if TYPE_CHECKING:
     from heedful.tasks.translate.model import Translation, Translator
@@ -113,7 +113,7 @@ def command(
     options |= words.options()
     asked.check_task("translate")
     sources = asked.sources(results.as_json, several=bool(results.n_best))
-    with asked.loading() as place:
+    with asked.loading(sources) as place:
         from heedful.tasks.translate.model import Translator  # after the quick checks: importing torch takes seconds
 
         translator = Translator.load(*place, others or ())
@@ -142,7 +142,7 @@ class _Translating:
             self._stream,
             self._fields,
             self._results.columns,
-            lambda found, given: self._results.line(self.total, found[1]),
+            lambda found, given: self._results.line(given.number, found[1]),
             takes=("ready", "name", "progress"),
             shown=lambda found: {"alignment": _pairs(found[1][0])},
             formerly={"text": "translation"},

@@ -1,11 +1,13 @@
 """The config of a model's folder, read without torch: what a command needs to know before it loads the model."""
 
+import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from heedful.base.errors import UserError, by_caller
-from heedful.base.files import read_json
+from heedful.base.errors import UserError, by_caller, machine_faults
+from heedful.base.files import read_json, sha256_of_file
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.reading.places import put_places_back
 from heedful.config.recipe import Recipe
@@ -14,6 +16,9 @@ from heedful.version import __version__
 
 FORMAT: Final = 1
 CONFIG: Final = "config.json"
+WEIGHTS: Final = "model.safetensors"
+SHORTLIST: Final = "shortlist.safetensors"
+_LONGEST_HEADER: Final = 100_000_000  # bytes, as in safetensors itself
 
 
 def read_recipe(folder: Path, rules: TaskRules | None = None) -> Recipe:
@@ -58,3 +63,24 @@ def other_task(folder: Path, recipe: Recipe) -> UserError:
     call = f'heedful.{kind}.load("{folder}")' if kind else "heedful.load(..., task=...)"
     way_out = by_caller(f"use `heedful {recipe.rules.verb}`", f"load it with `{call}`")
     return UserError(f"{folder} is a model that {recipe.rules.does}: {way_out}.")
+
+
+def model_hashes(folder: Path) -> dict[str, str]:
+    """Return the sha256 of each file of a bundle that decides what the model answers.
+
+    That of the weights is the one that they state, which is checked whenever they are loaded: gigabytes need not be
+    read. The config states those of the tokenizers.
+    """
+    files = (folder / name for name in (CONFIG, WEIGHTS, SHORTLIST))
+    return {path.name: _stated_hash(path) or sha256_of_file(path) for path in files if path.exists()}
+
+
+def _stated_hash(path: Path) -> str | None:
+    """Return the sha256 that weights state; None for any other file."""
+    if path.name != WEIGHTS:
+        return None
+    with machine_faults(path), path.open("rb") as file, suppress(ValueError, KeyError, TypeError, AttributeError):
+        size = int.from_bytes(file.read(8), "little")
+        stated = json.loads(file.read(min(size, _LONGEST_HEADER)))["__metadata__"]["sha256"]
+        return stated if isinstance(stated, str) else None
+    return None

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from pydantic import ValidationError
 
-from heedful.base import files
-from heedful.base.errors import UserError, UserErrors, suggestion
+from heedful.base.errors import UserError, UserErrors, suggestion, user_faults
 from heedful.config.reading.complaints import complaints
 from heedful.config.reading.draft import (
     Draft,
@@ -136,7 +135,7 @@ def _base_of(path: Path, extends: object, label: str) -> tuple[str, Table]:
     if not isinstance(extends, str):
         raise UserError(f"{label}: `extends` must be a text in quotes: a file next to this one, or a shipped recipe.")
     sibling, shipped = path.parent / extends, shipped_recipes()
-    with files.user_faults(sibling):
+    with user_faults(sibling):
         base = sibling if sibling.is_file() else shipped.get(extends)
     if base is None:
         what = f"`extends` names `{extends}`, which is neither a file in {path.parent} nor a shipped recipe"

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import Any, Final
 
-from heedful.base.errors import UserError
-from heedful.base.files import machine_faults, read_json, write_json
+from heedful.base.errors import UserError, machine_faults
+from heedful.base.files import read_json, write_json
 from heedful.config.recipe import Recipe
 
 PLACES: Final = ".places"

@@ -2,8 +2,7 @@
 
 from pathlib import Path
 
-from heedful.base.errors import UserError, nearest, suggestion
-from heedful.base.files import user_faults
+from heedful.base.errors import UserError, nearest, suggestion, user_faults
 
 
 def shipped_recipes() -> dict[str, Path]:

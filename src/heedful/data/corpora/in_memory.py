@@ -19,8 +19,8 @@ from typing import Any, Final, SupportsIndex
 from uuid import uuid4
 
 from heedful.base.arguments import check_text
-from heedful.base.errors import UserError, suggestion
-from heedful.base.files import WRITING_FAULTS, machine_faults, sync, user_faults
+from heedful.base.errors import WRITING_FAULTS, UserError, machine_faults, suggestion, user_faults
+from heedful.base.files import sync
 from heedful.config.corpora.roles import ROLES, Roles
 from heedful.config.data import Data
 from heedful.config.task_rules import TaskRules

@@ -7,11 +7,12 @@ Japanese, which have no space after it. Text with spaces around its punctuation 
 
 import re
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple
 
 RULES: Final = 1  # raise it when the same text gives other sentences
 
 _BREAK: Final = re.compile(r"(?i)<br\s*/?>")
+_BETWEEN: Final = re.compile(r"(?i)(?:\s|<br\s*/?>)*+")
 _OPENERS: Final = r"\"'“”„‘’‚«»‹›(\[{¿¡"  # straight quotes open and close, and so do those that languages turn round
 _CLOSERS: Final = r"\"'“”‘’«»‹›)\]}"
 _END: Final = re.compile(  # possessive: time is linear whatever the text is
@@ -43,6 +44,30 @@ def split_sentences(text: str) -> list[str]:
     lowercase = text.islower()  # no capital shows where a sentence begins
     lines = (" ".join(line.split()) for line in _BREAK.sub("\n", text).splitlines())
     return [sentence for line in lines if line for sentence in _sentences(line, lowercase)]
+
+
+class Piece(NamedTuple):
+    """A sentence of a text, with the white space and the breaks before it."""
+
+    before: str
+    text: str  # as it is written; empty for what follows the last sentence
+
+
+def split_with_spacing(text: str) -> list[Piece]:
+    """Return the sentences of a text so that all pieces, joined, are the text again; a blank text is one piece."""
+    pieces: list[Piece] = []
+    cursor = 0
+    for sentence in split_sentences(text):
+        skipped = _BETWEEN.match(text, cursor)
+        begin = end = skipped.end() if skipped else cursor
+        for number, word in enumerate(sentence.split()):
+            place = text.index(word, end)
+            begin, end = begin if number else place, place + len(word)
+        pieces.append(Piece(text[cursor:begin], text[begin:end]))
+        cursor = end
+    if cursor < len(text) or not pieces:
+        pieces.append(Piece(text[cursor:], ""))
+    return pieces
 
 
 def _sentences(line: str, lowercase: bool) -> list[str]:

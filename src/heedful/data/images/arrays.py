@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from heedful.base.errors import UserError, counted, suggestion
-from heedful.base.files import machine_faults, refuse_special_file, user_faults
+from heedful.base.errors import UserError, counted, machine_faults, suggestion, user_faults
+from heedful.base.files import refuse_special_file
 from heedful.data.images.decoding import Pixels
 from heedful.data.zip_files import open_zip
 

@@ -12,7 +12,7 @@ Shape letter of this file: S  slots
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Protocol, TypeVar, runtime_checkable
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -61,6 +61,11 @@ class OfSentences:
         """Keep only these sentences."""
         return replace(self, **{one.name: _select(getattr(self, one.name), sentences) for one in fields(self)})
 
+    def join(self: Part, other: Part) -> Part:
+        """Return these sentences and then those of the other, whose parts that are of no sentence are alike."""
+        both = {one.name: _join(getattr(self, one.name), getattr(other, one.name)) for one in fields(self)}
+        return replace(self, **both)
+
 
 def _select(part: Any, sentences: Int[Tensor, "A"]) -> Any:
     match part:
@@ -74,11 +79,24 @@ def _select(part: Any, sentences: Int[Tensor, "A"]) -> Any:
             return part
 
 
+def _join(part: Any, other: Any) -> Any:
+    match part:
+        case Tensor():
+            return torch.cat([part, other])
+        case OfSentences():
+            return part.join(other)
+        case _:
+            return part
+
+
 class Timeless(ABC):
     """A constraint without a state: it looks at the tokens alone, and is the same for every sentence and step.
 
-    It is also its own factory.
+    It is also its own factory. Before the tokens of a sentence that joined others is `<pad>`, which the rule must take
+    as tokens that differ from all others.
     """
+
+    counts: ClassVar[bool] = False  # whether it looks at the number of tokens, and so at what is before the first
 
     def __call__(self, queries: Sequence[Query], device: torch.device) -> "Timeless":
         """Return this rule, for any batch."""

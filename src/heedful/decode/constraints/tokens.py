@@ -6,7 +6,7 @@ Shape letter of this file: P  tokens of the longest source; in slots those that 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -62,6 +62,7 @@ class MinLength(Timeless):
     """A hypothesis has at least this number of tokens, without `</s>`."""
 
     tokens: int
+    counts: ClassVar[bool] = True
 
     def forbid(self, scores_RV: Float[Tensor, "R V"], tokens_RT: Int[Tensor, "R T"]) -> None:
         """Forbid `</s>` after fewer tokens."""

@@ -34,7 +34,7 @@ from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.decode.constraints.prefix import find_sharing
 from heedful.decode.constraints.protocol import OfSentences, follow
 from heedful.decode.frontiers.banks import share_out
-from heedful.decode.frontiers.rows import Attended, Frontier, list_alignments, pick
+from heedful.decode.frontiers.rows import Attended, Frontier, is_known_to_be_none, list_alignments, pick
 from heedful.decode.frontiers.token_scores import Scores
 from heedful.decode.hypothesis import Coverage, Hypothesis, greatest_penalty
 from heedful.decode.settings import SearchSettings
@@ -78,8 +78,20 @@ class Finished(OfSentences):
             else _longer(self.indices_BJT, indices_BKT, best_BJ),
         )
 
-    def hypotheses(self) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each sentence. Waits for the device."""
+    def wait(self) -> "Finished":
+        """Add none in a step: what `add` does where no hypothesis ended."""
+        longer_BJT, indices_BJT = F.pad(self.tokens_BJT, (0, 1)), self.indices_BJT
+        return replace(
+            self, tokens_BJT=longer_BJT, indices_BJT=None if indices_BJT is None else F.pad(indices_BJT, (0, 1))
+        )
+
+    def delayed(self, steps: int) -> "Finished":
+        """Return the same hypotheses as if their sentences had begun some steps later, or earlier."""
+        assert self.indices_BJT is None, "what is aligned joins no others"
+        return replace(self, tokens_BJT=F.pad(self.tokens_BJT, (steps, 0)))
+
+    def hypotheses(self, begun: Sequence[int]) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each sentence, which began at these steps. Waits for the device."""
         rows = zip(
             self.tokens_BJT[:, :, 1:].tolist(),
             self.score_BJ.tolist(),
@@ -87,7 +99,14 @@ class Finished(OfSentences):
             list_alignments(self.log_p_BJ, self.indices_BJT),
             strict=True,
         )
-        return [[Hypothesis.of(*found) for found in zip(*row, strict=True) if math.isfinite(found[1])] for row in rows]
+        return [
+            [
+                Hypothesis.of(tokens[first:], *found)
+                for tokens, *found in zip(*row, strict=True)
+                if math.isfinite(found[0])
+            ]
+            for first, row in zip(begun, rows, strict=True)
+        ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,6 +118,10 @@ class Beam(Frontier):
 
     finished: Finished
     ceiling_B: Float[Tensor, "B"]  # the greatest penalty up to the limit
+
+    def delayed(self, steps: int) -> "Beam":
+        """See `Frontier.delayed`."""
+        return replace(super().delayed(steps), finished=self.finished.delayed(steps))
 
     @classmethod
     def _start(cls, limits: Sequence[int], settings: SearchSettings, device: torch.device) -> Mapping[str, Any]:
@@ -117,20 +140,23 @@ class Beam(Frontier):
     ) -> tuple["Beam", Int[Tensor, "B K"]]:
         """Rank the continuations; finish those that end, and continue with the others."""
         log_p_BW, parents_BW, last_BW = self.rank(logits_RV)
-        tokens_BWT = torch.cat([pick(self.tokens_BKT, parents_BW), last_BW.unsqueeze(2)], dim=2)
         attended = self.attended and self.attended.add(attention_RL, last_BW[:, :1] != PAD)
         ends_BW = last_BW == END
         log_p_BK, going_BK = log_p_BW.masked_fill(ends_BW, -math.inf).topk(self.beams, dim=1)
         parents_BK, last_BK = parents_BW.gather(1, going_BK), last_BW.gather(1, going_BK)
-        ended_BK = log_p_BW.masked_fill(~ends_BW, -math.inf)[:, : self.beams]
+        if is_known_to_be_none(ends_BW):  # as in most steps
+            finished = self.finished.wait()
+        else:
+            log_p_BX, parents_BX, last_BX, ends_BX = (
+                x_BW[:, : self.beams] for x_BW in (log_p_BW, parents_BW, last_BW, ends_BW)
+            )
+            finished = self._finish(log_p_BX, parents_BX, last_BX, ends_BX, attended)
         extended = replace(
             self,
             constraints=follow(self.constraints, parents_BK, last_BK),
-            tokens_BKT=pick(tokens_BWT, going_BK),
+            tokens_BKT=self._longer(parents_BK, last_BK),
             log_p_BK=log_p_BK,
-            finished=self._finish(
-                tokens_BWT[:, : self.beams], ended_BK, attended and attended.pick(parents_BW[:, : self.beams])
-            ),
+            finished=finished,
             attended=attended and attended.pick(parents_BK),
         )
         return extended, parents_BK
@@ -159,6 +185,8 @@ class Beam(Frontier):
             best = log_p_BW, parents_BW, last_BW
         log_p_BW, parents_BW, last_BW = best
         stuck_B1 = log_p_BW.amax(1, keepdim=True) == -math.inf
+        if is_known_to_be_none(stuck_B1):
+            return best
         own_BW = F.pad(self.log_p_BK, (0, self.beams), value=-math.inf)
         rows_W = torch.arange(2 * self.beams, device=last_BW.device) % self.beams
         return (
@@ -167,19 +195,39 @@ class Beam(Frontier):
             last_BW.masked_fill(stuck_B1, PAD),
         )
 
-    def _finish(self, tokens_BKT: Tensor, log_p_BK: Tensor, attended: Attended | None) -> Finished:
-        """Score the hypotheses that ended and add them."""
-        score_BK = log_p_BK / self.settings.penalty(self.length + 1)
+    def _longer(self, parents_BI: Int[Tensor, "B I"], last_BI: Int[Tensor, "B I"]) -> Int[Tensor, "B I T"]:
+        """Return the tokens of rows, each with one more."""
+        return torch.cat([pick(self.tokens_BKT, parents_BI), last_BI.unsqueeze(2)], dim=2)
+
+    def _finish(
+        self,
+        log_p_BK: Float[Tensor, "B K"],
+        parents_BK: Int[Tensor, "B K"],
+        last_BK: Int[Tensor, "B K"],
+        ends_BK: Bool[Tensor, "B K"],
+        attended: Attended | None,
+    ) -> Finished:
+        """Score those of the best continuations that end, and add them."""
+        tokens_BKT, log_p_BK = self._longer(parents_BK, last_BK), log_p_BK.masked_fill(~ends_BK, -math.inf)
+        score_BK = log_p_BK / self._penalty(self.length + 1)
         if attended is None:
             return self.finished.add(tokens_BKT, log_p_BK, score_BK, None)
+        attended = attended.pick(parents_BK)
         score_BK = score_BK + Coverage(self.settings.coverage)(attended.sums_BKL)
         return self.finished.add(tokens_BKT, log_p_BK, score_BK, attended.indices_BKT)
+
+    def _penalty(self, length: int) -> "float | Float[Tensor, 'B 1']":
+        """Return the length penalty of hypotheses of this length, less the steps before their sentences began."""
+        if self.begun_B is None:
+            return self.settings.penalty(length)
+        penalties = [self.settings.penalty(max(1, length - begun)) for begun in self.begun_B.tolist()]
+        return torch.tensor(penalties, device=self.log_p_BK.device).unsqueeze(1)
 
     @property
     def done_B(self) -> Bool[Tensor, "B"]:
         """Which sentences are done, by the rules above."""
         worst_B, best_B = self.finished.score_BJ[:, -1], self.log_p_BK[:, 0]
-        ahead_B = worst_B >= best_B / self.settings.penalty(max(1, self.length))
+        ahead_B = worst_B >= (self.log_p_BK[:, :1] / self._penalty(max(1, self.length)))[:, 0]
         enough_B = (self.finished.count_B >= self.beams) & ahead_B
         hopeless_B = worst_B >= best_B / self.ceiling_B
         stuck_B = self.tokens_BKT[:, 0, -1] == PAD
@@ -189,7 +237,7 @@ class Beam(Frontier):
         """Return the J best of each sentence: those that ended, then those that were finished as they are."""
         return [
             list(islice([*finished, *sorted(cut, key=lambda found: -found.score)], self.settings.nbest))
-            for finished, cut in zip(self.finished.hypotheses(), super().hypotheses(), strict=True)
+            for finished, cut in zip(self.finished.hypotheses(self.begun), super().hypotheses(), strict=True)
         ]
 
 

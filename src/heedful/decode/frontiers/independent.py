@@ -36,6 +36,11 @@ class IndependentRows(Frontier):
     over_BK: Bool[Tensor, "B K"]
     chooser: Greedy | Draws = Greedy()
 
+    def delayed(self, steps: int) -> "IndependentRows":
+        """See `Frontier.delayed`."""
+        chooser = self.chooser.delayed(steps) if isinstance(self.chooser, Draws) else self.chooser
+        return replace(super().delayed(steps), chooser=chooser)
+
     @classmethod
     def _start(cls, limits: Sequence[int], settings: SearchSettings, device: torch.device) -> Mapping[str, Any]:
         return {"over_BK": torch.zeros((len(limits), settings.rows), dtype=torch.bool, device=device)}

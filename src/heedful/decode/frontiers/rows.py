@@ -3,16 +3,17 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int, Shaped
 from torch import Tensor
 
 from heedful.base.packed import Layout
-from heedful.data.tokenize.tokenizer import BEGIN
-from heedful.decode.constraints.protocol import Constraint, OfSentences
+from heedful.data.tokenize.tokenizer import BEGIN, PAD
+from heedful.decode.constraints.protocol import Constraint, OfSentences, Timeless
 from heedful.decode.frontiers.token_scores import USUAL, Ranking
 from heedful.decode.hypothesis import Coverage, Hypothesis
 from heedful.decode.settings import SearchSettings
@@ -62,6 +63,8 @@ class Frontier(OfSentences, ABC):
     log_p_BK: Float[Tensor, "B K"]
     limit_B: Int[Tensor, "B"]  # maximum number of tokens, `</s>` included
     attended: Attended | None
+    # Steps before each sentence began, since it joined others; None if all began together.
+    begun_B: Int[Tensor, "B"] | None = field(default=None, kw_only=True)
     ranking: Ranking = field(default=USUAL, kw_only=True)
 
     @classmethod
@@ -91,6 +94,35 @@ class Frontier(OfSentences, ABC):
     @abstractmethod
     def _start(cls, limits: Sequence[int], settings: SearchSettings, device: torch.device) -> Mapping[str, Any]:
         """Return the fields that are not the same at the start of all frontiers."""
+
+    @property
+    def joins(self) -> bool:
+        """Whether its sentences can go on among others: what constraints and alignments know is of one batch."""
+        timeless = all(isinstance(one, Timeless) and not one.counts for one in self.constraints)
+        return timeless and self.attended is None
+
+    def together(self: Kind, other: Kind) -> Kind:
+        """Return the sentences of both, those of the other after these, each at its own length."""
+        length = max(self.length, other.length)
+        both = self.delayed(length - self.length).join(other.delayed(length - other.length))
+        assert both.begun_B is not None, "a sentence that is delayed has begun at some step"
+        return both.delayed(-int(both.begun_B.min()))
+
+    def delayed(self: Kind, steps: int) -> Kind:
+        """Return the same sentences as if they had begun some steps later, or earlier."""
+        begun_B = torch.zeros_like(self.limit_B) if self.begun_B is None else self.begun_B
+        return replace(
+            self,
+            tokens_BKT=F.pad(self.tokens_BKT, (steps, 0), value=PAD),
+            limit_B=self.limit_B + steps,
+            begun_B=begun_B + steps,
+        )
+
+    @property
+    def begun(self) -> list[int]:
+        """Steps before each sentence began. Waits for the device."""
+        found: list[int] = [0] * len(self.limit_B) if self.begun_B is None else self.begun_B.tolist()
+        return found
 
     @property
     def beams(self) -> int:
@@ -142,11 +174,11 @@ class Frontier(OfSentences, ABC):
         )
         return [
             [
-                Hypothesis.scored(tokens, log_p, settings.penalty, covered, aligned)
+                Hypothesis.scored(tokens[begun:], log_p, settings.penalty, covered, aligned)
                 for tokens, log_p, covered, aligned in zip(*row, strict=True)
                 if math.isfinite(log_p)
             ]
-            for row in rows
+            for begun, row in zip(self.begun, rows, strict=True)
         ]
 
 
@@ -163,5 +195,10 @@ def list_alignments(
 
 def pick(x_BW: Shaped[Tensor, "B W *rest"], indices_BI: Int[Tensor, "B I"]) -> Shaped[Tensor, "B I *rest"]:
     """Return I of the W items of each sentence."""
-    sentences = torch.arange(x_BW.shape[0], device=x_BW.device).unsqueeze(1)
-    return x_BW[sentences, indices_BI]
+    rest = x_BW.shape[2:]
+    return x_BW.gather(1, indices_BI.view(*indices_BI.shape, *(1 for _ in rest)).expand(*indices_BI.shape, *rest))
+
+
+def is_known_to_be_none(given: Bool[Tensor, "*any"]) -> bool:
+    """Whether nothing is true, where that may be asked: on a GPU it is not known without waiting for it."""
+    return given.device.type == "cpu" and not bool(given.any())

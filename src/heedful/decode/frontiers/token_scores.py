@@ -10,11 +10,12 @@ Shape letter of this file: C  tokens chosen for each row
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor
 
@@ -130,9 +131,20 @@ class Draws(OfSentences):
         """Draw for at most `steps` steps; `starts` are those of the queries."""
         return cls(sampling, torch.from_numpy(uniforms(sampling, starts, steps)).to(device))
 
+    def delayed(self, steps: int) -> "Draws":
+        """Return the same numbers for steps that come later, or earlier."""
+        return replace(self, uniform_BKS=F.pad(self.uniform_BKS, (steps, 0)))
+
+    def join(self, other: "Draws") -> "Draws":
+        """See `OfSentences.join`: what a sentence never reaches has any number."""
+        most = max(self.uniform_BKS.shape[2], other.uniform_BKS.shape[2])
+        both = [F.pad(one.uniform_BKS, (0, most - one.uniform_BKS.shape[2])) for one in (self, other)]
+        return replace(self, uniform_BKS=torch.cat(both))
+
     def choose(self, scores: Scores, step: int) -> tuple[Float[Tensor, "R"], Int[Tensor, "R"]]:
         """Return the log P and the token of each row."""
-        tokens_R1 = draw(scores.scores_RV, self.uniform_BKS[:, :, step].flatten(), self.sampling).unsqueeze(1)
+        uniform_R = self.uniform_BKS[:, :, step].flatten()
+        tokens_R1 = draw(scores.scores_RV, uniform_R, Filters.of(self.sampling, scores.scores_RV.shape[1])).unsqueeze(1)
         return scores.log_p(scores.scores_RV.gather(1, tokens_R1)).squeeze(1), tokens_R1.squeeze(1)
 
 
@@ -152,7 +164,29 @@ def uniforms(
     return drawn
 
 
-def draw(scores_RV: Float[Tensor, "R V"], uniform_R: Float[Tensor, "R"], sampling: Sampling) -> Int[Tensor, "R"]:
+Limit = float | Float[Tensor, "R 1"]  # of all rows, or of each
+Count = int | Int[Tensor, "R 1"]
+
+
+@dataclass(frozen=True, eq=False)
+class Filters:
+    """What `config.decode.Sampling` says of the distribution that a token is drawn from: for all rows, or for each."""
+
+    temperature: Limit
+    top_k: Count  # as many as there are tokens, where all are allowed
+    top_p: Limit
+    min_p: Limit
+    ranked: int  # number of tokens that are put in order: 0 where neither `top_k` nor `top_p` asks for it
+
+    @classmethod
+    def of(cls, sampling: Sampling, vocab_size: int) -> "Filters":
+        """Return those of all rows."""
+        top_k = min(sampling.top_k or vocab_size, vocab_size)
+        ranked = top_k if top_k < vocab_size or sampling.top_p < 1 else 0
+        return cls(sampling.temperature, top_k, sampling.top_p, sampling.min_p, ranked)
+
+
+def draw(scores_RV: Float[Tensor, "R V"], uniform_R: Float[Tensor, "R"], filters: Filters) -> Int[Tensor, "R"]:
     """Return the token of each row where the distribution function passes its uniform number.
 
     Any token is returned where all are forbidden. The tokens are in the order of their ids, not of their scores: which
@@ -160,17 +194,16 @@ def draw(scores_RV: Float[Tensor, "R V"], uniform_R: Float[Tensor, "R"], samplin
     """
     scores_RV = scores_RV.double()
     greatest_R1 = scores_RV.amax(1, keepdim=True).clamp(min=torch.finfo(scores_RV.dtype).min)
-    p_RV = ((scores_RV - greatest_R1) / sampling.temperature).exp()
-    count = min(sampling.top_k or p_RV.shape[1], p_RV.shape[1])
-    if count < p_RV.shape[1]:
-        p_RV = _from(p_RV.topk(count, dim=1).values[:, -1:], p_RV)
-    if sampling.top_p < 1:
-        ranked_RC = p_RV.topk(count, dim=1).values
-        wanted_R1 = sampling.top_p * p_RV.sum(1, keepdim=True)
-        last_R1 = (ranked_RC.cumsum(1) < wanted_R1).sum(1, keepdim=True).clamp(max=count - 1)
+    p_RV = ((scores_RV - greatest_R1) / filters.temperature).exp()
+    if filters.ranked:
+        ranked_RC = p_RV.topk(filters.ranked, dim=1).values
+        last_R1 = torch.as_tensor(filters.top_k, device=p_RV.device).expand(len(p_RV), 1) - 1
         p_RV = _from(ranked_RC.gather(1, last_R1), p_RV)
-    if sampling.min_p > 0:
-        p_RV = _from(sampling.min_p * p_RV.amax(1, keepdim=True), p_RV)
+        wanted_R1 = filters.top_p * p_RV.sum(1, keepdim=True)
+        enough_R1 = (ranked_RC.cumsum(1) < wanted_R1).sum(1, keepdim=True).minimum(last_R1)
+        all_R1 = torch.as_tensor(filters.top_p, device=p_RV.device) >= 1  # whatever rounding makes of the sums
+        p_RV = _from(ranked_RC.gather(1, torch.where(all_R1, last_R1, enough_R1)), p_RV)
+    p_RV = _from(filters.min_p * p_RV.amax(1, keepdim=True), p_RV)
     passed_RV = p_RV.cumsum(1)
     aims_R1 = uniform_R.unsqueeze(1) * passed_RV[:, -1:]
     return torch.searchsorted(passed_RV, aims_R1, right=True).squeeze(1).clamp(max=p_RV.shape[1] - 1)

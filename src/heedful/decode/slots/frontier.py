@@ -9,6 +9,7 @@ Shape letters here and in the other files of this folder: S  slots    P  positio
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from itertools import groupby
 
 import torch
 from jaxtyping import Bool, Float, Float32, Int
@@ -26,8 +27,8 @@ from heedful.decode.constraints.protocol import (
 from heedful.decode.constraints.tokens import Never, NoRepeat
 from heedful.decode.constraints.words.in_slots import RequiredInSlots
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.query import Query
 from heedful.decode.settings import SearchSettings
+from heedful.decode.ticket import Ticket
 from heedful.models.transformer.slots import Slots
 
 
@@ -44,16 +45,24 @@ class ConstraintsInSlots:
         self._rules: list[SlotConstraint] = [PrefixInSlots(self._made, rows)] if prefixed else self._made
         self.sharing = next((rule for rule in self._made if isinstance(rule, Sharing) and rule.requires), None)
 
-    def renew(self, settings: SearchSettings) -> None:
-        """Serve the sentences of a search with these settings, which are equal to those that this was made for."""
-        for rule, factory in zip(self._made, _slot_factories(settings), strict=True):
-            if isinstance(rule, RequiredInSlots):  # which takes the words of sentences from its factory
-                rule.renew(factory)
+    def admit(self, slots: Int[Tensor, "A"], tickets: Sequence[Ticket], firsts: Sequence[int] | None) -> None:
+        """Start sentences in these slots, each with its first token, if not `<s>`.
 
-    def admit(self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None) -> None:
-        """Start sentences in these slots, each with its first token, if not `<s>`."""
-        for rule in self._rules:
-            rule.admit(slots, queries, firsts)
+        Their settings have the constraints that this was made for, each with what it knows of its own queries.
+        """
+        if not self._rules:
+            return
+        first = 0
+        for _, group in groupby(tickets, key=lambda ticket: id(ticket.settings)):
+            some = list(group)
+            for rule, factory in zip(self._made, _slot_factories(some[0].settings), strict=True):
+                if isinstance(rule, RequiredInSlots):  # which takes the words of sentences from its factory
+                    rule.renew(factory)
+            here = slice(first, first + len(some))
+            queries, of_these = [ticket.query for ticket in some], None if firsts is None else firsts[here]
+            for rule in self._rules:
+                rule.admit(slots[here], queries, of_these)
+            first += len(some)
 
     def scores(
         self, logits_RV: Float[Tensor, "R V"], allowed_V: Bool[Tensor, "V"], ends_R: Bool[Tensor, "R"]
@@ -102,21 +111,33 @@ class SlotFrontier(ABC):
     done_S: Bool[Tensor, "S"]  # which slots need no further step: those that are done, and idle ones
 
     def __init__(self, slots: Slots, settings: SearchSettings, vocab_size: int, prefixed: bool = False) -> None:
-        self.settings, device = settings, slots.positions_S.device
+        device = slots.positions_S.device
         self.constraints = ConstraintsInSlots(slots, settings, vocab_size, prefixed)
         self.allowed_V = torch.ones(vocab_size, dtype=torch.bool, device=device)  # which tokens may be output
         self.allowed_V[Never.of(settings.never, device).tokens] = False
 
     @abstractmethod
-    def admit(
-        self, slots: Int[Tensor, "A"], queries: Sequence[Query], firsts: Sequence[int] | None = None, seed: int = 0
-    ) -> None:
-        """Start sentences in these slots, each with its first token, if not `<s>`; `seed` is that of sampling."""
+    def admit(self, slots: Int[Tensor, "A"], tickets: Sequence[Ticket], firsts: Sequence[int] | None = None) -> None:
+        """Start sentences in these slots, each with its first token, if not `<s>`.
+
+        Options that are not part of a recorded step are in buffers, and are each ticket's own: length penalty, minimum
+        length, temperature and filters of sampling, seeds.
+        """
 
     @abstractmethod
     def grow(self, logits_RV: Float[Tensor, "R V"]) -> None:
         """Grow by one token, and advance the decoder's slots: positions, and which row each row extends."""
 
     @abstractmethod
-    def hypotheses(self, slots: Int[Tensor, "A"]) -> list[list[Hypothesis]]:
-        """Return what was found in these slots. Waits for the device."""
+    def results(self, slots: Int[Tensor, "A"], longest: int) -> tuple[Tensor, ...]:
+        """Return copies of what was found in these slots so far; no target has more than `longest` tokens."""
+
+    @staticmethod
+    @abstractmethod
+    def read(results: Sequence[Tensor], tickets: Sequence[Ticket]) -> list[list[Hypothesis]]:
+        """Return hypotheses, given results on the host."""
+
+    @staticmethod
+    @abstractmethod
+    def read_draft(results: Sequence[Tensor]) -> list[list[int]]:
+        """Return the best tokens so far of slots that are not done, given their results on the host."""

@@ -37,13 +37,15 @@ def explorer_page(explanations: Sequence[Explanation], model: str, gates: bool =
     lead = f"{model}: {first.family}, task {first.task}. Point at words, choose layers and heads, download every image."
     rules = TASKS.get(first.task)
     title = TaskRules.explained if rules is None else rules.explained
-    labels = TaskRules.explained_as if rules is None else rules.explained_as
-    items = [_item(one, gates) | {"labels": labels} for one in explanations]
-    return write_page(title, lead, "explorer.js", {"items": items})
+    return write_page(title, lead, "explorer.js", {"items": [explorer_item(one, gates) for one in explanations]})
 
 
-def _item(found: Explanation, gates: bool) -> dict[str, Any]:
-    """Return an explanation for `explorer.js`: as its JSON, with packed weights."""
+def explorer_item(found: Explanation, gates: bool = True) -> dict[str, Any]:
+    """Return an explanation for `explorer/view.js`: as its JSON, with packed weights, drawings and labels.
+
+    With `gates`, those of recurrent layers are drawn too.
+    """
+    rules = TASKS.get(found.task)
     described = found.to_json(weights=False)
     for one, written in zip(found.attentions, described["attentions"], strict=True):
         written.update(pack(one.weights))
@@ -55,6 +57,7 @@ def _item(found: Explanation, gates: bool) -> dict[str, Any]:
         "drawings": [*_drawings(found)],
         "gates": [*_gates(found)] if gates else [],
         "states": [*_states(found)],
+        "labels": TaskRules.explained_as if rules is None else rules.explained_as,
     }
 
 

@@ -15,8 +15,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, ValidationError
 
-from heedful.base.errors import UserError, suggestion
-from heedful.base.files import user_faults
+from heedful.base.errors import UserError, suggestion, user_faults
 from heedful.config.reading.load import flat, load_recipe, recipe_to_json
 from heedful.config.reading.toml import read_recipe_file, toml_value
 from heedful.config.recipe import Recipe

@@ -72,7 +72,9 @@ def build_network(config: AnyModel, vocabularies: Vocabularies) -> Network:
             return build_language_model(config, vocabularies["text"].size)
         case TransformerModel() | RecurrentModel() | MixedModel():
             source, target = vocabularies["source"], vocabularies["target"]
-            return build_model(config, source.size, target.size, (word_ends(source), word_ends(target)))
+            counts = any(isinstance(side, TransformerModel) and side.word_positions for side in config.sides)
+            ends = (word_ends(source), word_ends(target)) if counts else None  # which takes long for large vocabularies
+            return build_model(config, source.size, target.size, ends)
         case _:
             assert_never(config)
 

@@ -68,6 +68,8 @@ class TransformerDecoder(nn.Module):
         watched = max(0, len(self.blocks) - 2) if aligned else None
         room = 0 if prompt is None else prompt.layout.bound
         state = TransformerState.empty(cache, beams, projected, keep, watched, room)
+        if any(self._block(layer).attention.counts_places for layer in range(len(self.blocks))):
+            state = replace(state, apart=True)
         if self.embedding.words is not None:
             state = replace(state, counts_R=self._words_of(prompt, sides[0].layout.sentences).repeat_interleave(beams))
         return state if prompt is None else self._read(prompt, memory, state)
@@ -85,11 +87,7 @@ class TransformerDecoder(nn.Module):
     ) -> tuple[Float[Tensor, "layers 2 B H L D"] | None, Bool[Tensor, "B 1 1 L"] | None]:
         if memory is None:
             return None, None
-        crosses = [self._block(layer).cross for layer in range(len(self.blocks))]
-        projected = torch.stack(
-            [torch.stack(cross.keys_and_values(memory.values)) for cross in crosses if cross is not None]
-        )  # [layers, 2, M, H, D]
-        padded = pad(projected.movedim(2, 0), memory.layout)  # [B, L, layers, 2, H, D]
+        padded = pad(self.project(memory).movedim(1, 0), memory.layout)  # [B, L, layers, 2, H, D]
         keep = None if memory.layout.even else memory.layout.keep[:, None, None, :]
         return padded.permute(2, 3, 0, 4, 1, 5).contiguous(), keep
 
@@ -150,13 +148,17 @@ class TransformerDecoder(nn.Module):
         width, precision = self._head_width, self.embedding.precision
         return Slots.empty(shape, len(self.blocks), self._heads, width, precision, device, counted)
 
-    def remember(self, memory: Packed, slots: Slots) -> None:
-        """Project the keys and values of the memories into the buffers, from their start."""
-        for layer in range(len(self.blocks)):
-            cross = self._block(layer).cross
-            assert cross is not None, "a decoder without memory has none to remember"
-            projected = torch.stack(cross.keys_and_values(memory.values), dim=1)
-            slots.memory[layer, : len(projected)] = projected
+    def slot_bytes(self, shape: SlotShape) -> int:
+        """Return the size of the buffers of one slot, and of the scores of its next tokens."""
+        vectors = 2 * len(self.blocks) * (shape.room * shape.beams + shape.memory) * self._heads * self.head_bytes
+        return vectors + shape.beams * (8 * self.output.weight.shape[0] + 16 * shape.room)
+
+    def project(self, memory: Packed) -> Float[Tensor, "layers N 2 H D"]:
+        """Return the keys and values of a memory for the regions of slots."""
+        crosses = [self._block(layer).cross for layer in range(len(self.blocks))]
+        return torch.stack(
+            [torch.stack(cross.keys_and_values(memory.values), dim=1) for cross in crosses if cross is not None]
+        )
 
     def read_prompts(self, prompt: Packed, slots: Slots, indices: Int[Tensor, "A"]) -> None:
         """Read the prompts of sentences that start in these slots; a slot then stands after its prompt."""

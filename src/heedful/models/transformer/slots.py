@@ -27,9 +27,9 @@ class Slots:
     cache: Float[Tensor, "layers 2 S P K H D"]
     ancestors_SKP: Int[Tensor, "S K P"]
     positions_S: Int[Tensor, "S"]
-    memory: Float[Tensor, "layers M 2 H D"]
-    starts_S: Int[Tensor, "S"]  # of each slot's memory
-    lengths_S: Int[Tensor, "S"]  # 0 where a slot is idle
+    memory: Float[Tensor, "layers M 2 H D"]  # each slot has a region of its own
+    starts_S: Int[Tensor, "S"]  # of each slot's region
+    lengths_S: Int[Tensor, "S"]  # tokens of the memory in it; 0 before the first
     counts_SPK: Int[Tensor, "S P K"] | None = None  # words of each row at each position, where the decoder counts them
 
     @classmethod
@@ -46,12 +46,14 @@ class Slots:
         """Return buffers of idle slots; `width` is that of a head."""
         sizes = (shape.slots, shape.room, shape.beams)
         each = torch.zeros(shape.slots, dtype=torch.int32, device=device)
+        regions = torch.arange(shape.slots, dtype=torch.int32, device=device) * shape.memory
+        memories = shape.slots * shape.memory
         return cls(
             torch.zeros((layers, 2, shape.slots, shape.room, shape.beams, heads, width), dtype=dtype, device=device),
             torch.zeros((shape.slots, shape.beams, shape.room), dtype=torch.int32, device=device),
             each,
-            torch.zeros((layers, shape.memory, 2, heads, width), dtype=dtype, device=device),
-            each.clone(),
+            torch.zeros((layers, memories, 2, heads, width), dtype=dtype, device=device),
+            regions,
             each.clone(),
             torch.zeros(sizes, dtype=torch.int64, device=device) if counted else None,
         )
@@ -66,10 +68,12 @@ class Slots:
         """P: the number of positions of a slot."""
         return self.ancestors_SKP.shape[2]
 
-    def admit(self, slots: Int[Tensor, "A"], starts: Int[Tensor, "A"], lengths: Int[Tensor, "A"]) -> None:
-        """Give these slots the memories of their sentences."""
-        self.starts_S[slots] = starts
-        self.lengths_S[slots] = lengths
+    def remember(
+        self, projected: Float[Tensor, "layers M 2 H D"], places_N: Int[Tensor, "N"], slots: Tensor, lengths: Tensor
+    ) -> None:
+        """Put the keys and values of sentences into the regions of their slots; tokens go to these places of all."""
+        self.memory.index_copy_(1, places_N, projected[:, : len(places_N)])
+        self.lengths_S[slots] = lengths.to(self.lengths_S.dtype)
 
     def write_counts(self, ends_R: Int[Tensor, "R"]) -> Int[Tensor, "R"]:
         """Add the words that end with each row's next token to those before it; return them."""
@@ -98,7 +102,7 @@ class SlotShape:
     slots: int
     beams: int
     room: int  # positions
-    memory: int = 0  # tokens of all memories together
+    memory: int = 0  # tokens of the region that a slot has for its memory
 
 
 @runtime_checkable
@@ -116,8 +120,11 @@ class SlotDecoder(Protocol):
     def slots(self, shape: SlotShape) -> Slots:
         """Make buffers of this shape, with all slots idle."""
 
-    def remember(self, memory: Packed, slots: Slots) -> None:
-        """Put the memories of sentences into the buffers, from their start."""
+    def project(self, memory: Packed) -> Float[Tensor, "layers N 2 H D"]:
+        """Return the keys and values of a memory, for `Slots.remember`."""
+
+    def slot_bytes(self, shape: SlotShape) -> int:
+        """Return the size of the buffers of one slot."""
 
     def read_prompts(self, prompt: Packed, slots: Slots, indices: Int[Tensor, "A"]) -> None:
         """Read the prompts of sentences that start in these slots, for a decoder without memory."""

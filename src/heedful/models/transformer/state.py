@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -34,6 +35,7 @@ class TransformerState:
     watched: int | None = None  # the layer whose weights over the memory are kept
     attention_RL: Float[Tensor, "R L"] | None = None  # those of the last step
     counts_R: Int[Tensor, "R"] | None = None  # words of each row, where the decoder counts them
+    apart: bool = False  # whether its sentences must begin together, so that no others join them
 
     @classmethod
     def empty(
@@ -96,6 +98,65 @@ class TransformerState:
             counts_R=self._rows(self.counts_R, lambda counts_BK: counts_BK.index_select(0, sentences)),
         )
 
+    @property
+    def joins_in_place(self) -> bool:
+        """Caches are copied."""
+        return False
+
+    def join(self, other: object) -> "TransformerState | None":
+        """Return the state of both: sentences end at the same position of the cache, wherever they began."""
+        if not isinstance(other, TransformerState) or self.apart:
+            return None
+        if self.watched is not None or other.watched is not None:
+            return None
+        first, second = self._described()._trimmed(), other._described()._trimmed()
+        position = max(first.position, second.position)
+        sides = [one._moved_to(position) for one in (first, second)]
+        first, second = sides
+        memory, keep = _joined_memories(first, second)
+        counts_R = None
+        if first.counts_R is not None and second.counts_R is not None:
+            counts_R = torch.cat([first.counts_R, second.counts_R])
+        return replace(
+            first,
+            cache=torch.cat([one.cache for one in sides], dim=2),
+            descent=torch.cat([one.descent for one in sides]),
+            starts_B=torch.cat([one._starts() for one in sides]),
+            memory=memory,
+            keep=keep,
+            counts_R=counts_R,
+            attention_RL=None,
+        )
+
+    def _starts(self) -> Int[Tensor, "B"]:
+        if self.starts_B is not None:
+            return self.starts_B
+        return torch.zeros(self.descent.shape[0], dtype=torch.int64, device=self.descent.device)
+
+    def _described(self) -> "TransformerState":
+        """Say of single rows too what they descend from, which is not noted while they all began together."""
+        if self.beams == 1 and self.starts_B is None:
+            self.descent[:, :, : self.position] = True
+        return self
+
+    def _trimmed(self) -> "TransformerState":
+        """Leave out the positions of the cache before all sentences."""
+        before = 0 if self.starts_B is None else int(self.starts_B.min())
+        return self._moved_to(self.position - before)
+
+    def _moved_to(self, position: int) -> "TransformerState":
+        """Return the same state with its sentences ending at another position, and little room after it."""
+        more, room = position - self.position, ROOM - (self.descent.shape[2] - self.position)
+        if not more and not room:
+            return self
+        return replace(
+            self,
+            position=position,
+            cache=F.pad(self.cache, (0, 0, more * self.beams, room * self.beams)),
+            descent=F.pad(self.descent, (0, 0, more, room)),
+            starts_B=self._starts() + more,
+        )
+
     def _rows(self, values: Tensor | None, choose: Callable[[Tensor], Tensor]) -> Tensor | None:
         """Return the values of chosen rows, if there are any."""
         return None if values is None else choose(values.unflatten(0, (-1, self.beams))).flatten(0, 1)
@@ -138,3 +199,19 @@ class TransformerState:
             return None
         self.descent[:, :, self.position] = torch.eye(self.beams, dtype=torch.bool, device=self.descent.device)
         return self.descent[:, :, : self.position + 1].flatten(2).unsqueeze(1)
+
+
+def _joined_memories(
+    first: TransformerState, second: TransformerState
+) -> tuple[Float[Tensor, "layers 2 B H L D"] | None, Bool[Tensor, "B 1 1 L"] | None]:
+    """Return the memories of both, with what tells their tokens from what fills them up."""
+    if first.memory is None or second.memory is None:
+        return None, None
+    length = max(first.memory.shape[4], second.memory.shape[4])
+    memories, keeps = [], []
+    for one, memory in ((first, first.memory), (second, second.memory)):
+        more = length - memory.shape[4]
+        whole_B11L = torch.ones(memory.shape[2], 1, 1, memory.shape[4], dtype=torch.bool, device=memory.device)
+        memories.append(F.pad(memory, (0, 0, 0, more)))
+        keeps.append(F.pad(whole_B11L if one.keep is None else one.keep, (0, more)))
+    return torch.cat(memories, dim=2), torch.cat(keeps)

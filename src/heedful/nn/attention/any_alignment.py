@@ -129,6 +129,11 @@ class AlignedSelfAttention(SelfAttention):
         """Whether a step in slots computes the same: it does not, as there is no kernel for it."""
         return False
 
+    @property
+    def counts_places(self) -> bool:
+        """See `SelfAttention.counts_places`."""
+        return self.reading.alignment.fixed_length
+
     def _attend(self, heads: PackedHeads) -> Float[Tensor, "N H U"]:
         dropout = self.dropout if self.training else 0.0
         y_BHLU = self.reading(_pad_heads(heads), self.positions, self.causal, dropout)

@@ -123,14 +123,15 @@ def varlen(
 
 def short(heads: PackedHeads, causal: bool, dropout: float, bias_BHLL: Bias = None) -> Float[Tensor, "N H U"]:
     """Attend with a custom kernel for many short sentences: CUDA, any dtype, with dropout of weights."""
-    from heedful.nn.kernels.short_attention import short_attention
+    from heedful.nn.kernels.short_attention import attend, short_attention
 
     if bias_BHLL is not None:
         raise ValueError("short attention cannot add a bias to the scores")
     (q_NHD, k_MHD, v_MHU, queries, keys), value_width = _equally_wide(heads)
     seed = torch.randint(2**62, (1,), device=q_NHD.device) if dropout else queries.offsets[:1]
     bound = max(queries.bound, keys.bound)
-    y_NHU, _ = short_attention(q_NHD, k_MHD, v_MHU, queries.offsets, keys.offsets, seed, causal, dropout, bound)
+    attending = short_attention if torch.is_grad_enabled() or torch.compiler.is_compiling() else attend
+    y_NHU, _ = attending(q_NHD, k_MHD, v_MHU, queries.offsets, keys.offsets, seed, causal, dropout, bound)
     return narrow(y_NHU, value_width)
 
 

@@ -91,6 +91,11 @@ class SelfAttention(WithBackend):
         self.output = Linear(self.shape.outputs, width, bias)
 
     @property
+    def counts_places(self) -> bool:
+        """Whether it counts keys from the start of the cache, so that all sentences must begin there."""
+        return False
+
+    @property
     def in_slots(self) -> bool:
         """Whether a step in slots computes the same: its kernels are fused, with positions in queries and keys only."""
         written = self.backend is explicit or (isinstance(self.backend, Restricted) and self.backend.as_written)

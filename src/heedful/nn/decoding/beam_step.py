@@ -53,7 +53,7 @@ def beam_step(
 
     ranked_SW = state.shared_S.unsqueeze(1) | (torch.arange(2 * beams, device=ends_SW.device) < beams)
     ended_SW = log_p_SW.masked_fill(~(ends_SW & ranked_SW & going_S.unsqueeze(1)), -math.inf)
-    score_SW = (ended_SW / state.penalties[length_S1.squeeze(1)].unsqueeze(1)).float()
+    score_SW = (ended_SW / _penalty(state, length_S1.squeeze(1)).unsqueeze(1)).float()
     score_SJ, chosen_SJ = torch.cat([state.score_SJ, score_SW], dim=1).topk(best, dim=1)
     for mine, new in (
         (state.ended_log_p_SJ, ended_SW),
@@ -76,10 +76,10 @@ def beam_step(
     rows_SK = state.rows_R.view(slots, beams)
     rows_SK.copy_((first_S1 + parents_SK).where(going_S.unsqueeze(1), rows_SK))
     state.length_S.copy_(length_S1.squeeze(1))
-    state.ends_R.copy_((length_S1 >= state.min_length).expand(-1, beams).flatten())
+    state.ends_R.copy_((length_S1 >= state.least_S.unsqueeze(1)).expand(-1, beams).flatten())
 
     worst_S, best_S = state.score_SJ[:, -1], state.log_p_SK[:, 0]
-    enough_S = (state.count_S >= beams) & (worst_S >= best_S / state.penalties[state.length_S.clamp(min=1)])
+    enough_S = (state.count_S >= beams) & (worst_S >= best_S / _penalty(state, state.length_S.clamp(min=1)))
     over_S = enough_S | (worst_S >= best_S / state.ceiling_S) | (state.limit_S <= state.length_S)
     state.done_S.copy_(~going_S | over_S)
 
@@ -91,18 +91,26 @@ def beam_step(
     state.positions_S.add_(onward_S)
 
 
+def _penalty(state: BeamState, length_S: Int[Tensor, "S"]) -> Float[Tensor, "S"]:
+    """Return the penalty of a length in each slot."""
+    return state.penalties_SP.gather(1, length_S.long().unsqueeze(1)).squeeze(1)
+
+
 def trace(
-    state: BeamState, slots: Int[Tensor, "A"], rows_AI: Int[Tensor, "A I"], lengths_AI: Int[Tensor, "A I"]
+    tokens_APK: NDArray[np.int32],
+    parents_APK: NDArray[np.int32],
+    rows_AI: NDArray[np.int32],
+    lengths_AI: NDArray[np.int32],
 ) -> NDArray[np.int64]:
-    """Return the tokens [A, I, T] of hypotheses with these last rows and lengths; 0 after the end of a hypothesis."""
-    row_AI, length_AI = rows_AI.cpu().numpy(), lengths_AI.cpu().numpy()
-    longest = max(0, int(length_AI.max(initial=0)))
-    found_AIT = np.zeros((*row_AI.shape, longest), np.int64)
-    tokens_APK, parents_APK = (
-        pointers[slots, :longest].cpu().numpy() for pointers in (state.tokens_SPK, state.parents_SPK)
-    )
+    """Return the tokens [A, I, T] of hypotheses with these last rows and lengths; 0 after the end of a hypothesis.
+
+    Tokens and parents are those of A slots, up to the longest of the lengths.
+    """
+    longest = max(0, int(lengths_AI.max(initial=0)))
+    found_AIT = np.zeros((*rows_AI.shape, longest), np.int64)
+    row_AI, slot_A1 = rows_AI, np.arange(len(rows_AI))[:, None]
     for place in reversed(range(longest)):
-        there_AI = place < length_AI
-        found_AIT[:, :, place] = np.where(there_AI, np.take_along_axis(tokens_APK[:, place], row_AI, 1), 0)
-        row_AI = np.where(there_AI, np.take_along_axis(parents_APK[:, place], row_AI, 1), row_AI)
+        there_AI = place < lengths_AI
+        found_AIT[:, :, place] = np.where(there_AI, tokens_APK[slot_A1, place, row_AI], 0)
+        row_AI = np.where(there_AI, parents_APK[slot_A1, place, row_AI], row_AI)
     return found_AIT

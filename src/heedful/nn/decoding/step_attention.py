@@ -66,12 +66,11 @@ def attend_memory(
         from heedful.nn.kernels.step_attention import attend_memory_kernel
 
         return attend_memory_kernel(q_RHD, k_MHD, v_MHD, starts_S, lengths_S)
-    slots, width = starts_S.shape[0], q_RHD.shape[-1]
-    q_SKHD, row_M = q_RHD.unflatten(0, (slots, -1)), torch.arange(k_MHD.shape[0], device=q_RHD.device)
-    attended = [
-        _attend(q_KHD[None], k_MHD[None], v_MHD[None], ((row_M >= start) & (row_M < start + length))[None], width**-0.5)
-        for q_KHD, start, length in zip(q_SKHD, starts_S, lengths_S, strict=True)
-    ]
+    q_SKHD, attended = q_RHD.unflatten(0, (len(starts_S), -1)), []
+    for q_KHD, start, length in zip(q_SKHD, starts_S.tolist(), lengths_S.tolist(), strict=True):
+        k_LHD, v_LHD = k_MHD[start : start + length], v_MHD[start : start + length]
+        seen_1L = torch.ones(1, length, dtype=torch.bool, device=q_RHD.device)
+        attended.append(_attend(q_KHD[None], k_LHD[None], v_LHD[None], seen_1L, q_RHD.shape[-1] ** -0.5))
     return torch.cat(attended, 1)[0].to(q_RHD.dtype)
 
 

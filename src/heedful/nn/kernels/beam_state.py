@@ -33,10 +33,8 @@ class BeamState:
     rows_R: Int[Tensor, "R"]  # the row, among all, that each row extended in the last step of its slot
     ancestors_SKP: Int[Tensor, "S K P"]  # of the decoder's slots: see `models.transformer.slots`
     positions_S: Int[Tensor, "S"]
-    penalties: Float[
-        Tensor, "lengths"
-    ]  # by length, from 0 to P + 1; float64, because strong penalties are tiny or huge
-    min_length: int
+    penalties_SP: Float[Tensor, "S P+2"]  # by length; float64, because strong penalties are tiny or huge
+    least_S: Int[Tensor, "S"]  # minimum number of tokens, without `</s>`
     end: int
 
     @classmethod
@@ -45,8 +43,6 @@ class BeamState:
         ancestors_SKP: Int[Tensor, "S K P"],
         positions_S: Int[Tensor, "S"],
         best: int,
-        penalties: list[float],
-        min_length: int,
         end: int,
     ) -> "BeamState":
         """Make buffers for these slots of a decoder, all of them idle."""
@@ -78,24 +74,33 @@ class BeamState:
             torch.arange(slots * beams, device=device),
             ancestors_SKP,
             positions_S,
-            torch.tensor(penalties, dtype=torch.float64, device=device),
-            min_length,
+            torch.ones((slots, room + 2), dtype=torch.float64, device=device),
+            whole(slots),
             end,
         )
 
     def begin(
-        self, slots: Int[Tensor, "A"], limits: Int[Tensor, "A"], ceilings: Float[Tensor, "A"], first: int
+        self,
+        slots: Int[Tensor, "A"],
+        limits_A: Int[Tensor, "A"],
+        least_A: Int[Tensor, "A"],
+        penalties_AP: Float[Tensor, "A P+2"],
+        firsts_A: Int[Tensor, "A"],
     ) -> None:
-        """Start these slots with one hypothesis, the token `first`, and K - 1 impossible ones."""
+        """Start these slots with one hypothesis, a first token, and K - 1 impossible ones."""
         beams = self.log_p_SK.shape[1]
         rows_K = torch.arange(beams, device=slots.device)
         self.log_p_SK[slots] = torch.where(rows_K == 0, 0.0, -math.inf)
-        self.last_SK[slots] = first
-        self.limit_S[slots] = limits.to(torch.int32)
-        self.ceiling_S[slots] = ceilings.double()
+        self.last_SK[slots] = firsts_A.unsqueeze(1)
+        self.limit_S[slots] = limits_A.to(torch.int32)
+        self.least_S[slots] = least_A.to(torch.int32)
+        self.penalties_SP[slots] = penalties_AP
+        # The greatest penalty of the lengths from 1 to the limit bounds every later score.
+        up_to_AP = penalties_AP[:, 1:].cummax(1).values
+        self.ceiling_S[slots] = up_to_AP.gather(1, limits_A.long().unsqueeze(1) - 1).squeeze(1)
         for counter in (self.length_S, self.count_S, self.positions_S):
             counter[slots] = 0
         for scores in (self.score_SJ, self.ended_log_p_SJ):
             scores[slots] = -math.inf
-        self.ends_R.view(-1, beams)[slots] = self.min_length <= 0
+        self.ends_R.view(-1, beams)[slots] = (least_A <= 0).unsqueeze(1)
         self.done_S[slots] = self.shared_S[slots] = False

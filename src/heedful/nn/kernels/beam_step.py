@@ -22,7 +22,7 @@ def _at(values, places, place):
 def _step(
     scores, candidates, sums, last, log_p, length, limit, ceiling, tokens, parents,
     score, ended_log_p, ended_row, ended_length, count, done, shared, ends, rows, ancestors, positions, penalties,
-    width, room, min_length, END: tl.constexpr,
+    least, width, room, END: tl.constexpr,
     BEAMS: tl.constexpr, BEAM_ROOM: tl.constexpr, WIDE_ROOM: tl.constexpr, CANDIDATE_ROOM: tl.constexpr,
     BEST: tl.constexpr, BEST_ROOM: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
@@ -34,6 +34,7 @@ def _step(
         there = row_there[:, None] & (candidate[None, :] < width)
         row = slot * BEAMS + beam
         before = tl.load(length + slot)
+        penalty = tl.load(penalties + slot.to(tl.int64) * (room + 2) + before + 1)
         own = tl.load(log_p + row, row_there, -float("inf"))
         total = tl.load(sums + row, row_there, 0.0)
         where = row[:, None].to(tl.int64) * width + candidate[None, :]
@@ -63,7 +64,7 @@ def _step(
 
             # Hypotheses that end are finished, if they are among the best K or were chosen; the J best are kept.
             new_log_p = tl.where(ending & ((turn < BEAMS) | (tl.load(shared + slot) != 0)), top, -float("inf"))
-            new_score = (new_log_p / tl.load(penalties + now)).to(tl.float32)
+            new_score = (new_log_p / penalty).to(tl.float32)
             kept_there, kept_place = kept < BEST, slot * BEST + kept
             old_score = tl.load(score + kept_place, kept_there, -float("inf"))
             old_log_p = tl.load(ended_log_p + kept_place, kept_there, -float("inf"))
@@ -110,11 +111,11 @@ def _step(
             tl.store(tokens + pointer, token, row_there)
             tl.store(parents + pointer, parent, row_there)
             tl.store(length + slot, now)
-            tl.store(ends + row, beam * 0 + now >= min_length, row_there)
+            tl.store(ends + row, beam * 0 + now >= tl.load(least + slot), row_there)
             tl.store(rows + row, (slot * BEAMS + parent).to(tl.int64), row_there)
 
             ahead = _at(next_log_p, beam, 0)
-            enough = (finished >= BEAMS) & (worst >= ahead / tl.load(penalties + now))
+            enough = (finished >= BEAMS) & (worst >= ahead / penalty)
             over = enough | (worst >= ahead / tl.load(ceiling + slot)) | (tl.load(limit + slot) <= now)
             if over:
                 tl.store(done + slot, 1)
@@ -143,7 +144,7 @@ def beam_step_kernel(state: BeamState, scores_RC: Tensor, tokens_RC: Tensor, sum
         scores_RC, tokens_RC, sums_R, state.last_SK, state.log_p_SK, state.length_S, state.limit_S, state.ceiling_S,
         state.tokens_SPK, state.parents_SPK, state.score_SJ, state.ended_log_p_SJ, state.ended_row_SJ,
         state.ended_length_SJ, state.count_S, state.done_S, state.shared_S, state.ends_R, state.rows_R,
-        state.ancestors_SKP, state.positions_S, state.penalties, width, state.tokens_SPK.shape[1], state.min_length,
+        state.ancestors_SKP, state.positions_S, state.penalties_SP, state.least_S, width, state.tokens_SPK.shape[1],
         END=state.end, BEAMS=beams, BEAM_ROOM=beam_room, WIDE_ROOM=next_power_of_two(2 * beams, 2),
         CANDIDATE_ROOM=candidate_room, BEST=best, BEST_ROOM=next_power_of_two(best, 2), BLOCK=_ANCESTORS,
         num_warps=warps,

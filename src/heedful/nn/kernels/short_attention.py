@@ -313,8 +313,7 @@ def _slopes(
 # --- operators for autograd, compilers and CUDA graphs ----------------------------------------------------------------
 
 
-@torch.library.custom_op("heedful::short_attention", mutates_args=())
-def short_attention(
+def attend(
     q_NHD: Tensor,
     k_MHD: Tensor,
     v_MHD: Tensor,
@@ -349,6 +348,10 @@ def short_attention(
             *inputs, ABOVE=above, **_WALKED, **options
         )
     return y, sums
+
+
+# Calling an operator imports the compiler, which takes seconds: without gradients `attend` is called as it is.
+short_attention = torch.library.custom_op("heedful::short_attention", attend, mutates_args=())
 
 
 @short_attention.register_fake

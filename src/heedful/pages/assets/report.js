@@ -1,5 +1,5 @@
 // Reports of runs: the values under the pointer, or where arrow keys lead, and every chart as a file.
-import { element, saveButton } from "./elements.js";
+import { element, saveButton } from "./shared/elements.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 

@@ -12,8 +12,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from heedful.base.errors import HeedfulError
-from heedful.base.files import READING_FAULTS, machine_faults, refuse_special_file, user_faults
+from heedful.base.errors import READING_FAULTS, HeedfulError, machine_faults, user_faults
+from heedful.base.files import refuse_special_file
 from heedful.base.notes import note
 
 METRICS: Final = "metrics.jsonl"  # one line per logged step and per validation

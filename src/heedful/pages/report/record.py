@@ -12,8 +12,8 @@ from typing import Any, Final, Literal
 
 from filelock import FileLock, Timeout
 
-from heedful.base.errors import UserError
-from heedful.base.files import machine_faults, read_json
+from heedful.base.errors import UserError, machine_faults
+from heedful.base.files import read_json
 from heedful.config.corpora.old_names import with_current_names
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import find_rules

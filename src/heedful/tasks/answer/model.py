@@ -23,9 +23,9 @@ from heedful.tasks.answer.evaluation import AnswerEvaluation
 from heedful.tasks.answer.explaining import explain_answer
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import Reading, choose_answer, compare_answers, read_windows
+from heedful.tasks.shared.answering.streaming import CHUNK, answer_stream, chunks
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.loaded_model import EvaluateOptions, Evaluates
-from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
 
 _CHUNK = 100  # questions that are answered together
 

@@ -27,6 +27,7 @@ from heedful.tasks.answer.model import Reader
 from heedful.tasks.answer.objective import AnswerEnds
 from heedful.tasks.answer.rules import ANSWER
 from heedful.tasks.answer.scoring import choose_answer, collator_of, compare_answers, read_windows
+from heedful.tasks.answer.service import AnswerService
 from heedful.tasks.shared.line import Line, sample_rows
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
@@ -38,6 +39,7 @@ class AnswerTask(Task):
 
     rules: TaskRules = ANSWER
     model_type = Reader
+    service_type = AnswerService
     doing = "answering"
     arguments = ('--question "..." --context report.txt', '"...", "..."')
     _validated: tuple[Prepared, Sequence[Question], Sequence[PiecedQuestion]] | None = None

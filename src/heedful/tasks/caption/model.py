@@ -27,7 +27,7 @@ from heedful.data.token_store import Ragged, TokenStore
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
-from heedful.decode.search import ProgressCallback, search
+from heedful.decode.search import ProgressCallback
 from heedful.explain.explanation import ExplainedImage, Explanation, SearchNode, TokenSequence
 from heedful.explain.generators import explain_target
 from heedful.metrics.edits import Reference, uniform
@@ -42,11 +42,14 @@ from heedful.tasks.caption.caption import CaptionOptions, Patch
 from heedful.tasks.caption.data import CaptionCollator, CaptionStore
 from heedful.tasks.caption.evaluation import CaptionEvaluation
 from heedful.tasks.caption.rules import CAPTION
+from heedful.tasks.shared.answering.streaming import chunks, empty_answer
 from heedful.tasks.shared.old_names import takes_old_names
+from heedful.tasks.shared.sequences.asked import Asked, Found
 from heedful.tasks.shared.sequences.model import SearchingModel
+from heedful.tasks.shared.sequences.pipeline import Asking
 from heedful.tasks.shared.sequences.search_options import SearchRequest, resolve
 from heedful.tasks.shared.sequences.text_evaluation import scoring_of
-from heedful.tasks.shared.streaming import answer_stream, chunks, empty_answer
+from heedful.tasks.shared.sequences.token_scores import refuse_long_side, refuse_side_without_positions
 
 CHUNK: Final = 256  # images that are in memory at once
 
@@ -129,10 +132,15 @@ class Captioner(SearchingModel[ImageCaptioner]):
         given = enumerate(check_several(images, "images", "image"), start=1)
         read = (self._image(image, f"image {number:,}") for number, image in given)
 
-        def captioned(part: Sequence[LabelledImage], first: int) -> list[list[Caption]]:
-            return self.describe(self.decode(part), request, first, progress)
+        skipped = empty_answer(refused, list[Caption]())
+        return self._stream(read, self._asking(request), request, chunk=CHUNK, progress=progress, refused=skipped)
 
-        return answer_stream(read, captioned, chunk=CHUNK, refused=empty_answer(refused, list[Caption]()))
+    def asking(self, nbest: int, options: CaptionOptions) -> Asking[LabelledImage, list[Caption]]:
+        """Return what images ask of an engine with some options: see `stream_detailed`."""
+        return self._asking(self.request(nbest, options))
+
+    def _asking(self, request: SearchRequest) -> Asking[LabelledImage, list[Caption]]:
+        return lambda part, first: self._ask(self.decode(part), request, first)
 
     @show_options(CaptionOptions)
     def evaluate(
@@ -184,9 +192,12 @@ class Captioner(SearchingModel[ImageCaptioner]):
         for part in chunks(list(zip(rows, references, strict=True)), CHUNK):
             pixels = self.decode([row.image for row, _ in part])
             if likelihood is None:
-                predicted += self._likelihood(pixels, [several for _, several in part])
+                predicted += self._likelihood(
+                    pixels, [several for _, several in part], [row.image.where or name for row, _ in part]
+                )
             began = time.perf_counter()
-            found += [best for best, *_ in self.describe(pixels, request, len(found) + 1, progress)]
+            asked = self._ask(pixels, request, len(found) + 1)
+            found += [best for best, *_ in self._answer(asked, request, len(pixels), progress)]
             seconds += time.perf_counter() - began
         return CaptionEvaluation(
             inputs=tuple(row.image.where for row in rows),
@@ -204,10 +215,17 @@ class Captioner(SearchingModel[ImageCaptioner]):
         form = TextForm.of(self.recipe.data)
         return [tuple(filter(str.strip, map(form, row.captions))) for row in rows]
 
-    def _likelihood(self, images: Sequence[Pixels], references: Sequence[Sequence[str]]) -> Likelihood:
-        """Return the likelihood of all references, given their images."""
+    def _likelihood(
+        self, images: Sequence[Pixels], references: Sequence[Sequence[str]], where: Sequence[str]
+    ) -> Likelihood:
+        """Return the likelihood of all references, given their images, of which messages say where they are."""
         tokens = self.vocabularies["text"].encode_batch([text for several in references for text in several])
         numbers = [[number] for number, several in enumerate(references) for _ in several]
+        longest, key = self.network.decoder.longest, (self.recipe.model.longest or (0, ""))[1]
+        for ids, (number,) in zip(tokens, numbers, strict=True):
+            caption, way_out = f"{where[number]}: a caption", "leave the caption out"
+            refuse_long_side(ids, caption, way_out)
+            refuse_side_without_positions(ids, longest, key, caption, way_out)
         store = CaptionStore(
             {"text": Ragged.of(tokens), "picture": Ragged.of(numbers)}, images=TokenStore(image_streams(images))
         )
@@ -236,7 +254,7 @@ class Captioner(SearchingModel[ImageCaptioner]):
         request, encoder = self.request(1, options), self._encoder
         read = self._image(image, "`image`")
         (pixels,) = self.decode([read])
-        ((best, *_),) = self.describe([pixels], request, 1, lambda ready: None)
+        ((best, *_),) = self._answer(self._ask([pixels], request, 1), request, 1, lambda ready: None)
         explained = ExplainedImage(pixels, encoder.patch, encoder.class_token)
         encode = partial(self.network.encoder, explained.packed().to(self.device))
         found = explain_target(
@@ -268,10 +286,8 @@ class Captioner(SearchingModel[ImageCaptioner]):
         """Return the pixels of images, in the form that the model reads."""
         return list(decode_all(images, self.recipe.data.images, self._encoder.channels))
 
-    def describe(
-        self, images: Sequence[Pixels], request: SearchRequest, first: int, progress: ProgressCallback
-    ) -> list[list[Caption]]:
-        """Search for the captions of images; `first` is the number of the first one, counted from 1."""
+    def _ask(self, images: Sequence[Pixels], request: SearchRequest, first: int) -> Asked[list[Caption]]:
+        """Ask for the captions of images; `first` is the number of the first one, counted from 1."""
         with memory_faults(request.memory_advice):
             queries = self._queries(images, request, first)
         for number, query in enumerate(queries, start=first):
@@ -280,13 +296,16 @@ class Captioner(SearchingModel[ImageCaptioner]):
                     f"Image {number:,} has {len(query.source):,} patches, but at most {request.max_source:,} are read: "
                     f"make it smaller, or raise {by_caller('--max-source', '`max_source`')}."
                 )
-        with self._searching(request) as found:
-            found += search(self._scorer, queries, request.settings, request.batch_tokens, progress)
-        texts = iter(self.vocabularies["text"].decode_batch([best.tokens for nbest in found for best in nbest]))
-        return [
-            [self._caption(next(texts), best, pixels) for best in nbest]
-            for nbest, pixels in zip(found, images, strict=True)
-        ]
+
+        def then(results: Found) -> list[list[Caption]]:
+            found = self._check_found(results)
+            texts = iter(self.vocabularies["text"].decode_batch([best.tokens for nbest in found for best in nbest]))
+            return [
+                [self._caption(next(texts), best, pixels) for best in nbest]
+                for nbest, pixels in zip(found, images, strict=True)
+            ]
+
+        return Asked(queries, request.settings, request.batch_tokens, then)
 
     @torch.inference_mode()
     def _queries(self, images: Sequence[Pixels], request: SearchRequest, first: int) -> list[Query]:

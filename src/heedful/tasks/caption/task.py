@@ -11,6 +11,7 @@ from heedful.data.corpora.images import Captioned, read_captioned
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.bundle import Bundle
+from heedful.models.networks import ImageCaptioner
 from heedful.nn.layers.images.augmentation import Augmentation
 from heedful.tasks.caption.baseline import nearest_captions
 from heedful.tasks.caption.data import CaptionCollator, prepare_captions
@@ -18,9 +19,11 @@ from heedful.tasks.caption.evaluation import CaptionEvaluation
 from heedful.tasks.caption.model import Captioner, caption_collator, scored_references
 from heedful.tasks.caption.objective import Captions, RewardedCaptions
 from heedful.tasks.caption.rules import CAPTION
+from heedful.tasks.caption.service import CaptionService
 from heedful.tasks.shared.line import Line
-from heedful.tasks.shared.sequences.sequence_task import SearchingTask
+from heedful.tasks.shared.sequences.sequence_task import SearchingTask, refuse_long_row
 from heedful.tasks.shared.sequences.text_evaluation import score_texts
+from heedful.tasks.shared.task import Validator
 from heedful.tasks.shared.validation import Asked
 
 
@@ -29,6 +32,7 @@ class CaptionTask(SearchingTask):
 
     rules: TaskRules = CAPTION
     model_type = Captioner
+    service_type = CaptionService
     arguments = ("photo.jpg", '["photo.jpg"]')
     doing = "describing"
     written = "text"
@@ -41,6 +45,12 @@ class CaptionTask(SearchingTask):
         """Make the objective that training minimises."""
         kind = RewardedCaptions if model_of(recipe, CaptionerModel).decoder.choice == "reinforce" else Captions
         return kind(recipe.label_smoothing, Augmentation(**recipe.train.augmentation.model_dump()))
+
+    def validator(self, bundle: Bundle[ImageCaptioner], prepared: Prepared) -> Validator:
+        """Refuse captions that cannot be scored, before training and not at the first validation."""
+        longest = max((int(store.lengths(self.written).max()) + 1 for store in prepared.valid if len(store)), default=0)
+        refuse_long_row(bundle.recipe, longest, bundle.model.decoder.longest, "caption", "the caption")
+        return super().validator(bundle, prepared)
 
     def collator(self, recipe: Recipe) -> CaptionCollator:
         """Return what makes batches of captions with their images."""

@@ -22,11 +22,11 @@ from heedful.tasks.classify.classification import Classification, ImageAnswer, i
 from heedful.tasks.classify.evaluation import ImageAnswerEvaluation, ImageEvaluation
 from heedful.tasks.classify.model import AnyClassifier
 from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY_IMAGES
+from heedful.tasks.shared.answering.streaming import answer_stream, empty_answer
 from heedful.tasks.shared.loaded_model import EvaluateOptions
 from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.pooled.explaining import explain_output
 from heedful.tasks.shared.pooled.models import IMAGES, PooledImageModel, ReadsImages
-from heedful.tasks.shared.streaming import answer_stream, empty_answer
 
 
 @takes_old_names

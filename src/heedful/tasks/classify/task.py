@@ -41,6 +41,7 @@ from heedful.tasks.classify.objective import (
     move_asked_images,
 )
 from heedful.tasks.classify.rules import ANSWER_IMAGES, CLASSIFY, CLASSIFY_IMAGES
+from heedful.tasks.classify.service import AnswerImagesService, ClassifyService
 from heedful.tasks.shared.pooled.tasks import PooledImageTask, PooledTask, PooledTextTask, SingleImageTask
 
 
@@ -80,6 +81,7 @@ class ClassifyTask(AnyClassifyTask, PooledTextTask):
 
     rules: TaskRules = CLASSIFY
     model_type = TextClassifier
+    service_type = ClassifyService
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary and given classes are kept."""
@@ -139,6 +141,7 @@ class ClassifyImagesTask(AnyImageTask, SingleImageTask):
 
     rules: TaskRules = CLASSIFY_IMAGES
     model_type = ImageClassifier
+    service_type = ClassifyService
     noun, prepare_data = "image", prepare_images
 
     def objective(self, recipe: Recipe, prepared: Prepared) -> OneLabel:
@@ -166,6 +169,7 @@ class AnswerImagesTask(AnyImageTask):
 
     rules: TaskRules = ANSWER_IMAGES
     model_type = ImageAnswerer
+    service_type = AnswerImagesService
     arguments = ('--question "..." --image photo.jpg', '"...", "photo.jpg"')
     doing, noun, called, counted = "answering", "question", "answers", "patches and words of questions"
     prepare_data = prepare_image_questions

@@ -28,8 +28,8 @@ from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.mask_text import MaskTextCodec, TextParts, split_at_masks
 from heedful.tasks.fill.rules import FILL
+from heedful.tasks.shared.answering.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
 _SCORED: Final = 1024  # maximum masks whose scores over the vocabulary are in memory at once
 

@@ -27,6 +27,7 @@ from heedful.tasks.fill.metrics import VALIDATED
 from heedful.tasks.fill.model import MaskFiller
 from heedful.tasks.fill.objective import MaskedTokens
 from heedful.tasks.fill.rules import FILL
+from heedful.tasks.fill.service import FillService
 from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task, Validator
@@ -38,6 +39,7 @@ class FillTask(Task):
 
     rules: TaskRules = FILL
     model_type = MaskFiller
+    service_type = FillService
     arguments = ('"... [MASK] ..."', '"... [MASK] ..."')
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:

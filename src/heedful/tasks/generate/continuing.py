@@ -1,7 +1,7 @@
 """Texts that grow by searches, as a call asks: each search continues what the ones before it found; and their streams.
 
-A text is generated in several searches if a stop string may end it, if it is shown while it grows, or if it passes the
-model's last position: then the window slides, and the model reads the last half of it again.
+A text is generated in several searches if it passes the model's last position: then the window slides, and the model
+reads the last half of it again. A search that a stop string ends is cancelled when its text shows it.
 """
 
 import hashlib
@@ -14,15 +14,15 @@ import numpy as np
 from heedful.base.errors import UserError, option
 from heedful.base.options import complete
 from heedful.config.decode import Sampling
-from heedful.data.tokenize.tokenizer import END, PAD, Tokenizer
+from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.decode.constraints.tokens import PenaliseRepetition
-from heedful.decode.frontiers.rows import Frontier
+from heedful.decode.engine import Engine, engine_of
 from heedful.decode.hypothesis import Hypothesis
-from heedful.decode.query import DrawStart, Query, pack_prompts, token_ids
+from heedful.decode.query import DrawStart, Query, token_ids
 from heedful.decode.scorer import SingleModel
-from heedful.decode.search import ProgressCallback, begin_frontier, decode_steps, search
+from heedful.decode.search import ProgressCallback
 from heedful.decode.settings import SearchSettings
-from heedful.nn.kernels import use_kernels
+from heedful.decode.ticket import Ticket
 from heedful.tasks.generate.continuation_text import ContinuationText
 from heedful.tasks.generate.generation import OF_SAMPLING, Ended, GenerateOptions, Generation
 
@@ -86,8 +86,6 @@ def _sampling(chosen: Mapping[str, Any], given: Mapping[str, Any], beam: int) ->
     return None
 
 
-_FIRST: Final = 16  # tokens of the first search for a text that may stop or is shown; later ones find twice as many
-_WIDEST: Final = 256
 _NOTHING: Final = Hypothesis((), 0.0, 0.0, complete=False)  # of a model whose scores are not numbers
 
 
@@ -117,6 +115,28 @@ class GrowingText:
         return tuple(token for span in self.spans for token in span.found)
 
 
+Place = tuple[int, ...]  # of a text among all: the index of what it began as, then its rank after each search
+
+
+@dataclass
+class _Growing:
+    """A text that is under way."""
+
+    place: Place
+    text: GrowingText
+    words: ContinuationText | None  # what it says so far, where a stop string may end it
+    seen: int = 0  # tokens of the search that are in `words`
+
+    def look(self, ticket: Ticket) -> bool:
+        """Return whether a search is over, or has found a stop string."""
+        if self.words is not None and not ticket.done:
+            while self.seen < len(ticket.draft) and not self.words.stopped:
+                self.words.add(ticket.draft[self.seen : self.seen + 1])
+                self.seen += 1
+            return self.words.stopped
+        return ticket.done
+
+
 @dataclass(frozen=True)
 class Continuing:
     """Continues texts as a request asks."""
@@ -140,79 +160,67 @@ class Continuing:
 
     def grow(self, texts: Sequence[GrowingText], progress: ProgressCallback) -> list[GrowingText]:
         """Search until all texts have ended; a beam may make several texts of one."""
-        at_most = _FIRST if self.request.stop else None
-        while any(text.ended is None for text in texts):
-            texts = self._search(texts, at_most, progress)
-            at_most = at_most and min(2 * at_most, _WIDEST)
-        return list(texts)
-
-    def _search(
-        self, texts: Sequence[GrowingText], at_most: int | None, progress: ProgressCallback
-    ) -> list[GrowingText]:
-        going = [text for text in texts if text.ended is None]
-        queries = [self._query(text, at_most) for text in going]
-        settings = self.request.settings
-        if going[0].spans:  # the best of a beam continue each by itself
-            settings = replace(settings, nbest=1)
-        found = search(self.scorer, queries, settings, self.request.batch_tokens)
-        pairs = iter(zip(queries, found, strict=True))
-        grown: list[GrowingText] = []
-        for text in texts:
-            if text.ended is not None:
-                grown.append(text)
-                continue
-            query, hypotheses = next(pairs)
-            made = [self._extend(text, query, hypothesis) for hypothesis in hypotheses or [_NOTHING]]
-            progress(sum(one.ended is not None for one in made))
-            grown += made
-        return grown
+        growth = Growth(self, texts)
+        try:
+            while growth.left:
+                growth.engine.work()
+                if ended := growth.advance():
+                    progress(ended)
+        except BaseException:
+            growth.cancel()
+            raise
+        return growth.texts
 
     def stream(self, text: GrowingText) -> Iterator[tuple[str, GrowingText]]:
         """Yield what can be shown of one text as it grows, and the text; the last one has ended."""
         shown = ContinuationText(self.tokenizer, text.prompt, self.request.stop)
+        engine = engine_of(self.scorer)
         searched = self.request.settings.beam > 1  # nothing is certain before the search is over
-        recorded = use_kernels(self.scorer.model.decoder.output.weight)  # a step alone would cost as much as several
-        at_most = None if searched else _FIRST
         while text.ended is None:
-            before = len(text.tokens)
-            if searched or recorded:
-                (text, *_) = self._search([text], at_most, lambda ready: None)
-                at_most = at_most and min(2 * at_most, _WIDEST)
-                yield shown.add(text.tokens[before:]), text
-            else:
-                for more, grown in self._steps(text, shown):
-                    text = grown
-                    yield more, text
+            ((ticket, one),) = self.ask(engine, (0,), text, drafts=not searched).items()
+            try:
+                known = 0
+                while not one.look(ticket):
+                    engine.work()
+                    if len(ticket.draft) > known:
+                        more, known = ticket.draft[known:], len(ticket.draft)
+                        yield shown.add(more), text
+                (text, *_) = self.grown(one, ticket)
+                yield shown.add(text.spans[-1].found[known:]), text
+            finally:
+                engine.cancel(ticket)
         yield shown.end(), text
-
-    def _steps(self, text: GrowingText, shown: ContinuationText) -> Iterator[tuple[str, GrowingText]]:
-        """Yield what every step of one search adds; the text is whole after the last."""
-        query = self._query(text, None)
-        packed, firsts = pack_prompts([query])
-        sources = packed.to(self.scorer.device)
-        begun: Frontier = begin_frontier([query], sources.layout, self.request.settings, self.scorer, firsts)
-        frontier, more = begun, ""
-        for frontier in decode_steps(self.scorer, sources, begun):
-            token = int(frontier.last_R)
-            more = shown.add([] if token in (END, PAD) else [token])
-            if shown.stopped:
-                break
-            yield more, text
-            more = ""
-        ((hypothesis, *_),) = frontier.hypotheses()
-        yield more, self._extend(text, query, hypothesis)
 
     # --- one search ---------------------------------------------------------------------------------------------------
 
-    def _query(self, text: GrowingText, at_most: int | None) -> Query:
+    def ask(self, engine: Engine, place: Place, text: GrowingText, *, drafts: bool = False) -> "dict[Ticket, _Growing]":
         """Ask for what follows a text, as far as its window reaches."""
+        settings, stop = self.request.settings, self.request.stop
+        if text.spans:  # the best of a beam continue each by itself
+            settings = replace(settings, nbest=1)
+        watched = bool(stop) and settings.beam == 1
+        ticket = engine.add(self._query(text), settings, self.request.batch_tokens, drafts=drafts or watched)
+        words = ContinuationText(self.tokenizer, text.prompt, stop) if watched else None
+        if words is not None:
+            words.add(text.tokens)
+        return {ticket: _Growing(place, text, words)}
+
+    def grown(self, one: "_Growing", ticket: Ticket) -> list[GrowingText]:
+        """Return what became of a text after a search."""
+        if ticket.error is not None:
+            raise ticket.error
+        if ticket.found is None:  # a stop string came first
+            cut = Hypothesis(tuple(ticket.draft[: one.seen]), 0.0, 0.0, complete=False)
+            return [self._extend(one.text, ticket.query, cut)]
+        return [self._extend(one.text, ticket.query, found) for found in ticket.found or [_NOTHING]]
+
+    def _query(self, text: GrowingText) -> Query:
         found = text.tokens
         context, limit = (*text.prompt, *found), self.request.max_tokens - len(found)
         if self.window is not None:
             if len(context) > self.window:
                 context = context[-max(1, self.window // 2) :]
             limit = min(limit, self.window - len(context) + 1)
-        limit = limit if at_most is None else min(limit, at_most)
         return Query(context, limit, (), text.number, replace(text.draw, step=len(found)))
 
     def _extend(self, text: GrowingText, query: Query, hypothesis: Hypothesis) -> GrowingText:
@@ -231,6 +239,54 @@ class Continuing:
         full = self.window is not None and len(query.source) + len(hypothesis.tokens) > self.window
         over = len(extended.tokens) >= self.request.max_tokens or (full and not self.request.slide)
         return replace(extended, ended="length" if over else None)
+
+
+class Growth:
+    """Texts that grow side by side on an engine, which somebody lets tick."""
+
+    def __init__(self, work: Continuing, texts: Sequence[GrowingText], *, drafts: bool = False) -> None:
+        self._work, self._drafts, self.engine = work, drafts, engine_of(work.scorer)
+        self._done: list[tuple[Place, GrowingText]] = []
+        self._growing: dict[Ticket, _Growing] = {}
+        for index, text in enumerate(texts):
+            self._ask((index,), text)
+
+    @property
+    def left(self) -> int:
+        """Number of texts that have not ended."""
+        return len(self._growing)
+
+    @property
+    def texts(self) -> list[GrowingText]:
+        """The texts that have ended: those of one prompt next to each other."""
+        return [grown for _, grown in sorted(self._done, key=lambda some: some[0])]
+
+    def advance(self) -> int:
+        """Take what was found, and ask for what follows; return how many texts have ended since the last call."""
+        before = len(self._done)
+        for ticket, one in [(ticket, one) for ticket, one in self._growing.items() if one.look(ticket)]:
+            del self._growing[ticket]
+            for rank, grown in enumerate(self._work.grown(one, ticket)):
+                if grown.ended is None:
+                    self._ask((*one.place, rank), grown)
+                else:
+                    self._done.append(((*one.place, rank), grown))
+            self.engine.cancel(ticket)
+        return len(self._done) - before
+
+    def cancel(self) -> None:
+        """Stop all texts."""
+        self.engine.cancel(*self._growing)
+
+    def tokens(self) -> tuple[int, ...]:
+        """Return the tokens of the only text so far, drafts among them."""
+        for ticket, one in self._growing.items():
+            drafted = ticket.draft if one.words is None else ticket.draft[: one.seen]
+            return (*one.text.tokens, *drafted)
+        return self._done[0][1].tokens if self._done else ()
+
+    def _ask(self, place: Place, text: GrowingText) -> None:
+        self._growing |= self._work.ask(self.engine, place, text, drafts=self._drafts)
 
 
 def whole_text(text: GrowingText, tokenizer: Tokenizer) -> str:

@@ -39,9 +39,9 @@ from heedful.tasks.generate.generation import GenerateOptions
 from heedful.tasks.generate.generation import Generation as Generation
 from heedful.tasks.generate.predicted_text import TextScore, check_stride, score_tokens
 from heedful.tasks.generate.rules import GENERATE
+from heedful.tasks.shared.answering.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.sequences.token_scores import END_PIECE
-from heedful.tasks.shared.streaming import CHUNK, answer_stream
 
 
 class TextGenerator(Embeds[LanguageModel]):
@@ -247,6 +247,13 @@ class TextGenerator(Embeds[LanguageModel]):
         work = self._continuing(request)
         with evaluation_mode(self.network):
             return len(encoded), work.grow(work.begin(encoded), progress)
+
+    def continuing(
+        self, prompts: Sequence[str], options: GenerateOptions, name: str = "prompt"
+    ) -> tuple[Continuing, int, list[list[int]]]:
+        """Return what continues prompts with some options, the number of texts of each, and the prompts' tokens."""
+        request = self._request(options)
+        return self._continuing(request), request.samples, self._encode(prompts, request, name, 1)
 
     def _continuing(self, request: GenerateRequest) -> Continuing:
         return Continuing(self._scorer, self.vocabularies["text"], request, self.window)

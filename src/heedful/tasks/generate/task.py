@@ -24,6 +24,7 @@ from heedful.tasks.generate.evaluation import LanguageEvaluation, evaluate_langu
 from heedful.tasks.generate.model import TextGenerator
 from heedful.tasks.generate.predicted_text import predicted_text
 from heedful.tasks.generate.rules import GENERATE
+from heedful.tasks.generate.service import GenerateService
 from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.static_shapes import SHORTEST_TEXT, static_layout
 from heedful.tasks.shared.task import Task
@@ -37,6 +38,7 @@ class GenerateTask(Task):
 
     rules: TaskRules = GENERATE
     model_type = TextGenerator
+    service_type = GenerateService
     arguments = ('--prompt "Once upon a time"', '"Once upon a time"')
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:

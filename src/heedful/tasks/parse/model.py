@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Unpack, overload
 
-from heedful.base.arguments import check_flag, check_several, check_text
+from heedful.base.arguments import check_flag, check_several, check_text, check_texts
 from heedful.base.errors import UserError, option
 from heedful.base.options import show_options
 from heedful.base.trees import Tree, escape_brackets
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries, token_ids
-from heedful.decode.search import ProgressCallback, search
+from heedful.decode.search import ProgressCallback
 from heedful.explain.explanation import Explanation
 from heedful.explain.generators import explain_pair
 from heedful.explain.texts import explain_swapped, refuse_blank
@@ -24,10 +24,12 @@ from heedful.tasks.parse.parse import BLANK, ParseOptions
 from heedful.tasks.parse.parse import Parse as Parse
 from heedful.tasks.parse.rules import PARSE, leaves_of
 from heedful.tasks.parse.tree_codec import TreeCodec
+from heedful.tasks.shared.answering.streaming import CHUNK
+from heedful.tasks.shared.sequences.asked import Asked, Found
 from heedful.tasks.shared.sequences.model import SequenceModel
+from heedful.tasks.shared.sequences.pipeline import Asking
 from heedful.tasks.shared.sequences.search_options import SearchRequest, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages
-from heedful.tasks.shared.streaming import CHUNK, answer_texts
 
 
 class Parser(SequenceModel):
@@ -79,14 +81,25 @@ class Parser(SequenceModel):
         messages; `progress` is called with the number of sentences finished since the last call.
         """
         request = self._request(options, nbest)
+        check_several(texts, name)
+        asking = self._asking(request, name)
+        return self._stream(texts, asking, request, chunk=chunk, ready=ready, progress=progress)
 
-        def parsed(part: Sequence[str], first: int) -> list[list[Parse]]:
-            queries = self._queries(part, request, name, first)
-            found, words = iter(self._found(queries, request, progress)), map(str.split, part)
-            progress(len(part) - len(queries))
-            return [[self._parse(best, some) for best in next(found)] if some else [BLANK] for some in words]
+    def asking(self, nbest: int, options: ParseOptions, name: str = "texts") -> Asking[str, list[Parse]]:
+        """Return what sentences ask of an engine with some options: see `stream_detailed`."""
+        return self._asking(self._request(options, nbest), name)
 
-        return answer_texts(texts, parsed, chunk, ready, name)
+    def _asking(self, request: SearchRequest, name: str) -> Asking[str, list[Parse]]:
+        def asking(part: Sequence[str], first: int) -> Asked[list[Parse]]:
+            queries = self._queries(check_texts(part, name, first), request, name, first)
+
+            def then(results: Found) -> list[list[Parse]]:
+                found, words = iter(self._check_found(results)), map(str.split, part)
+                return [[self._parse(best, some) for best in next(found)] if some else [BLANK] for some in words]
+
+            return Asked(queries, request.settings, request.batch_tokens, then)
+
+        return asking
 
     @show_options(ParseOptions)
     def evaluate(
@@ -152,7 +165,8 @@ class Parser(SequenceModel):
             )
         request = self._request(options, 1)
         (query,) = self._queries([text], request, "`text`", 1)
-        ((best, *_),) = self._found([query], request)
+        asked = Asked([query], request.settings, request.batch_tokens, self._check_found)
+        ((best, *_),) = self._answer(asked, request, 1, lambda ready: None)
         source, tree = token_ids(query.source)[:-1], self._parse(best, text.split()).tree
         read = explain_pair(
             self.network, self.vocabularies, source, best.tokens, best.complete, top, check_flag("gradients", gradients)
@@ -195,13 +209,6 @@ class Parser(SequenceModel):
             for query, count in zip(queries, words, strict=True)
             if count
         ]
-
-    def _found(
-        self, queries: Sequence[Query], request: SearchRequest, progress: ProgressCallback = lambda ready: None
-    ) -> list[list[Hypothesis]]:
-        with self._searching(request) as found:
-            found += search(self._scorer, queries, request.settings, request.batch_tokens, progress)
-        return found
 
     def _parse(self, best: Hypothesis, words: Sequence[str]) -> Parse:
         tree = self._trees.decode(best.tokens, words) if best.complete else None

@@ -17,6 +17,7 @@ from heedful.tasks.parse.bracketing import score_trees
 from heedful.tasks.parse.evaluation import ParseEvaluation, checked_tree
 from heedful.tasks.parse.model import Parser
 from heedful.tasks.parse.rules import PARSE
+from heedful.tasks.parse.service import ParseService
 from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.sequences.sequence_task import SequenceTask
 from heedful.tasks.shared.validation import Asked, Sample, some_outputs
@@ -27,6 +28,7 @@ class ParseTask(SequenceTask):
 
     rules: TaskRules = PARSE
     model_type = Parser
+    service_type = ParseService
     arguments = ("< sentences.txt", '["..."]')
     doing = "parsing"
 

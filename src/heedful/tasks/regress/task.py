@@ -31,6 +31,7 @@ from heedful.tasks.regress.model import ImageRegressor, TextRegressor
 from heedful.tasks.regress.numbers import NumberResult
 from heedful.tasks.regress.objective import NumberError
 from heedful.tasks.regress.rules import REGRESS, REGRESS_IMAGES
+from heedful.tasks.regress.service import RegressService
 from heedful.tasks.shared.pooled.sparse_regression import SquaredLoss
 from heedful.tasks.shared.pooled.tasks import PooledTask, PooledTextTask, SingleImageTask
 
@@ -96,6 +97,7 @@ class RegressTask(AnyRegressTask, PooledTextTask):
 
     rules: TaskRules = REGRESS
     model_type = TextRegressor
+    service_type = RegressService
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data; a given vocabulary and a given scale are kept."""
@@ -125,6 +127,7 @@ class RegressImagesTask(AnyRegressTask, SingleImageTask):
 
     rules: TaskRules = REGRESS_IMAGES
     model_type = ImageRegressor
+    service_type = RegressService
 
     def prepare(self, recipe: Recipe, given: Vocabularies | None, say: Callable[[str], None]) -> Prepared:
         """Read the data and decode the images; a given scale is kept."""

@@ -3,10 +3,11 @@
 import re
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from threading import Thread
 from typing import Annotated, Any, ClassVar, Generic, Self, TypedDict, TypeVar
 
 import torch
@@ -27,6 +28,7 @@ from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, NetworkType, read_bundle
 from heedful.models.networks import precision_of, set_precision, store_in
 from heedful.native.encoder import use_native_blocks
+from heedful.native.few_rows import use_kernel_for_few_rows
 from heedful.native.int8 import count_parameters, is_int8, to_int8
 from heedful.native.library import find_library
 from heedful.tasks.shared.evaluation import Evaluation
@@ -58,7 +60,7 @@ class Placement:
 
     def put(self, network: nn.Module, usual: str = "auto") -> None:
         """Move a network to the device, in the precision; `usual` is its own, which `auto` follows."""
-        precision = self._resolve(usual)
+        precision = self.resolve(usual)
         if is_int8(network):
             if precision == INT8 or (self.device.type == "cpu" and self.precision == "auto"):
                 return
@@ -72,8 +74,10 @@ class Placement:
         set_precision(network, stored)
         if precision == INT8:
             _put_in_int8(network)
+        elif precision == "float32" and self.device.type == "cpu":
+            use_kernel_for_few_rows(network)
 
-    def _resolve(self, usual: str) -> str:
+    def resolve(self, usual: str) -> str:
         """Return the name of a precision. `auto` is a model's own; without one, bfloat16 on a GPU, float32 on a CPU."""
         if self.precision != "auto":
             return self.precision
@@ -234,6 +238,8 @@ def read_model(
     `rules` are those of its task, if that is not the one that such models are usually trained for.
     """
     rules = rules or kind._rules
+    if placement.device.type == "cuda":  # which takes as long as reading the weights
+        Thread(target=_wake, args=(placement.device,), daemon=True).start()
     if len(folders) > 1 and not kind._ensembles:
         raise UserError(f"{folders[0]} {rules.does}, and only translators and parsers make an ensemble.")
     bundles: list[Bundle[Any]] = []
@@ -252,6 +258,13 @@ def read_model(
             )
         placement.put(bundle.model, bundles[0].recipe.decode.precision)
     return kind(*bundles)
+
+
+def _wake(device: torch.device) -> None:
+    """Make a GPU's driver and its library of products ready."""
+    with suppress(RuntimeError):  # whoever uses it next reports what is wrong with it
+        numbers = torch.zeros(16, 16, device=device)
+        numbers @ numbers
 
 
 def describe_size(network: nn.Module, vocabularies: Vocabularies) -> str:

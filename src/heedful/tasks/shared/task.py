@@ -26,6 +26,7 @@ from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.own_metrics import Metrics, score_outputs
 from heedful.models.bundle import Bundle
+from heedful.tasks.shared.answering.service import Service
 from heedful.tasks.shared.evaluation import Evaluation
 from heedful.tasks.shared.line import BASELINE, Line
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
@@ -41,6 +42,7 @@ class Task(ABC):
 
     rules: TaskRules  # of its recipes, and the names of its models; without torch
     model_type: type[LoadedModel[Any]]  # class of its loaded models
+    service_type: type[Service] | None = None  # what they offer to other programs; None if they answer no requests
     doing: ClassVar[str] = "evaluating"  # what progress calls an evaluation
     arguments: ClassVar[tuple[str, str]] = ("", "")  # examples of what its command and its method get: see `usage`
     _in_use: LoadedModel[Any] | None = None

@@ -25,9 +25,9 @@ from heedful.metrics.label_spans import spans_of
 from heedful.models.bundle import Bundle
 from heedful.models.networks import WordClassifier
 from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.answering.streaming import CHUNK, answer_stream, chunks
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.loaded_model import EvaluateOptions, Evaluates, listed
-from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks
 from heedful.tasks.tag.data import WordPieces, tagged_streams
 from heedful.tasks.tag.evaluation import TagEvaluation, find_forbidden
 from heedful.tasks.tag.explaining import explain_tags

@@ -34,6 +34,7 @@ from heedful.tasks.tag.model import Tagger
 from heedful.tasks.tag.objective import LabelSequences, WordLabels
 from heedful.tasks.tag.rules import TAG
 from heedful.tasks.tag.scoring import decide_labels, label_loss, scores_of
+from heedful.tasks.tag.service import TagService
 
 _SHORTEST: Final = 16  # tokens: batches of sentences that are all shorter leave some of the budget unused
 
@@ -43,6 +44,7 @@ class TagTask(Task):
 
     rules: TaskRules = TAG
     model_type = Tagger
+    service_type = TagService
     doing = "tagging"
     arguments = ("< sentences.txt", '["..."]')
 

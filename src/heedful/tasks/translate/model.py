@@ -6,14 +6,14 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import Unpack, cast, overload
 
-from heedful.base.arguments import check_flag, check_one_each, check_text, check_texts
+from heedful.base.arguments import check_flag, check_one_each, check_several, check_text, check_texts
 from heedful.base.errors import UserError
 from heedful.base.options import show_options
 from heedful.config.decode import SearchOptions
 from heedful.data.corpora.in_memory import read_rows
 from heedful.decode.constraints.words.planner import WordPlanner
-from heedful.decode.query import Query, text_queries
-from heedful.decode.search import ProgressCallback, search
+from heedful.decode.query import Query, bounded, text_queries
+from heedful.decode.search import ProgressCallback
 from heedful.explain.explanation import Explanation
 from heedful.explain.generators import explain_pair
 from heedful.explain.texts import explain_swapped, refuse_blank
@@ -23,27 +23,26 @@ from heedful.metrics.own_metrics import GivenMetrics, MetricNames, check_metrics
 from heedful.metrics.summed_metrics import metric_names
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
+from heedful.tasks.shared.answering.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.loaded_model import listed
+from heedful.tasks.shared.sequences.asked import Asked, Found
 from heedful.tasks.shared.sequences.model import SequenceModel
+from heedful.tasks.shared.sequences.pipeline import Asking
 from heedful.tasks.shared.sequences.search_options import SearchRequest, refuse_nbest, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.sequences.text_evaluation import scoring_of
-from heedful.tasks.shared.sequences.token_scores import END_PIECE
-from heedful.tasks.shared.streaming import CHUNK, answer_stream, answer_texts
+from heedful.tasks.shared.sequences.token_scores import END_PIECE, refuse_long_side, refuse_side_without_positions
 from heedful.tasks.translate.evaluation import TranslationEvaluation, each_variant
 from heedful.tasks.translate.lexicon import Lexicon, read_lexicon
 from heedful.tasks.translate.rules import TRANSLATE
-from heedful.tasks.translate.scoring import NBestList, PairScore, Reranked, refuse_long_side, rerank, score_tokens
+from heedful.tasks.translate.scoring import NBestList, PairScore, Reranked, rerank, score_tokens
 from heedful.tasks.translate.translation import BLANK, DetailedOptions, ExplainOptions, translations_of
 from heedful.tasks.translate.translation import Translation as Translation
-from heedful.tasks.translate.word_rules import WordRules, search_with_words
+from heedful.tasks.translate.word_rules import WordRules, ask_with_words
 
 
 class Translator(SequenceModel):
-    """A trained model with its recipe and tokenizers, or an ensemble with those of the first model.
-
-    It runs on the device and in the precision that `load` chose.
-    """
+    """A trained model with its recipe and tokenizers, or an ensemble with those of the first model."""
 
     _rules = TRANSLATE
     _handled = "translated"
@@ -92,9 +91,10 @@ class Translator(SequenceModel):
         last call.
         """
         request = self._request(nbest, options)
-        rules = WordRules(request, self.wording, self._planner)
+        rules = self._rules_of(request)
         checked = check_texts([texts] if isinstance(texts, str) else texts, name)
-        found = self._translations(checked, request, rules, name, 1, progress)
+        asked = self._ask(checked, request, rules, name, 1)
+        found = list(self._answer(asked, request, len(checked), progress))
         return found[0] if isinstance(texts, str) else found
 
     @show_options(SearchOptions)
@@ -121,16 +121,17 @@ class Translator(SequenceModel):
         messages. Before an error is raised, the translations of all lines before the faulty one are yielded.
         """
         request = self._request(nbest, options)  # here, so that errors are raised before the first text is read
-        rules = WordRules(request, self.wording, self._planner)
-        if any(not (many is None or isinstance(many, str)) for many in (request.to, request.prefix, *request.require)):
-            raise TypeError(
-                "a stream has one target language, one prefix and one list of words: use `translate` for lists of them"
-            )
+        check_several(texts, name)
+        return self._stream(texts, self._asking(request, name), request, chunk=chunk, ready=ready, progress=progress)
 
-        def translated(part: Sequence[str], first: int) -> list[list[Translation]]:
-            return self._translations(part, request, rules, name, first, progress)
+    def asking(self, nbest: int, options: SearchOptions, name: str = "texts") -> Asking[str, list[Translation]]:
+        """Return what texts ask of an engine with some options: see `stream_detailed`."""
+        return self._asking(self._request(nbest, options), name)
 
-        return answer_texts(texts, translated, chunk, ready, name)
+    def _asking(self, request: SearchRequest, name: str) -> Asking[str, list[Translation]]:
+        rules = self._rules_of(request)
+        request.refuse_lists()
+        return lambda part, first: self._ask(check_texts(part, name, first), request, rules, name, first)
 
     @show_options(SearchOptions)
     def evaluate(
@@ -162,15 +163,16 @@ class Translator(SequenceModel):
         progress: ProgressCallback = lambda ready: None,
         metric: Sequence[str] | None = None,
         likelihood: Likelihood | None = None,
+        most_tokens: int | None = None,
         **options: Unpack[SearchOptions],
     ) -> TranslationEvaluation:
         """Translate sources and compare with their references; also compute the likelihood of the references.
 
         A reference is a text, or a tuple of variants of which each is right. `metric` are names of scores, by default
         those of the recipe's `evaluate.metrics`. A pair with a blank side counts in all scores but the likelihood,
-        which is that of all variants, unless it is given. `name` is the corpus's name in messages. If the recipe sets
-        `evaluate.detokenize`, detokenized text is compared. With the option `raw` both sides are ordinary text, and
-        are compared as such.
+        which is that of all variants, unless it is given. `name` is the corpus's name in messages. A translation ends
+        after `most_tokens`. If the recipe sets `evaluate.detokenize`, detokenized text is compared. With the option
+        `raw` both sides are ordinary text, and are compared as such.
         """
         sources, references = [source for source, _ in rows], uniform([reference for _, reference in rows])
         if not any(source.strip() for source in sources):
@@ -183,7 +185,9 @@ class Translator(SequenceModel):
             split = each_variant(self.wording.split_target, references, languages) if raw else references
             likelihood = self._likelihood(inputs, split, name)
         began = time.perf_counter()
-        found = [best for best, *_ in self.translate_detailed(sources, name=name, progress=progress, **options)]
+        request = self._request(1, options)
+        asked = self._ask(sources, request, self._rules_of(request), name, 1, most_tokens)
+        found = [best for best, *_ in self._answer(asked, request, len(sources), progress)]
         seconds = time.perf_counter() - began
         scoring = scoring_of(self.recipe)
         texts, expected = self.in_scored_form([best.text for best in found], references, languages, raw)
@@ -349,12 +353,9 @@ class Translator(SequenceModel):
         limits = [network.decoder.longest for network in self.networks]
         longest = min((limit for limit in limits if limit is not None), default=None)
         for number, target in enumerate(targets, start=first):
-            refuse_long_side(target, f"{name}, line {number:,}: the reference")
-            if longest is not None and len(target) + 1 > longest:
-                raise UserError(
-                    f"{name}, line {number:,}: the reference has {len(target) + 1:,} tokens with `</s>`, but this "
-                    f"model has positions for {longest:,} (`model.{self._limiting_key}`): leave the pair out."
-                )
+            where = f"{name}, line {number:,}: the reference"
+            refuse_long_side(target, where)
+            refuse_side_without_positions(target, longest, self._limiting_key, where)
 
     def _request(self, nbest: int, options: SearchOptions) -> SearchRequest:
         return resolve(options, self.recipe.decode, nbest, self.vocabularies["target"].tags.values())
@@ -368,27 +369,30 @@ class Translator(SequenceModel):
         queries = [query for query, source in zip(queries, sources, strict=True) if source]
         return self._lexicon.add_to(queries) if request.shortlist else queries
 
-    def _translations(
+    def _ask(
         self,
         texts: Sequence[str],
         request: SearchRequest,
         rules: WordRules,
         name: str,
         first: int,
-        progress: ProgressCallback,
-    ) -> list[list[Translation]]:
-        """Search for the translations of each text; `first` is the number of the first line."""
+        most_tokens: int | None = None,
+    ) -> Asked[list[Translation]]:
+        """Ask for the translations of each text; `first` is the number of the first line."""
         sources = self.encode(texts, request.to, raw=request.raw, name=name, first=first)
         self._check_sources(sources, request.max_source, name, first)
         automata = {number: one for number, one in enumerate(rules.automata(texts), first - 1) if one is not None}
-        queries = self._queries(sources, request, first)
-        find = partial(search_with_words, automata=automata) if automata else search
-        with self._searching(request) as found:
-            found += find(self._scorer, queries, request.settings, request.batch_tokens, progress)
+        queries = bounded(self._queries(sources, request, first), most_tokens, request.settings.min_length)
         spoken = [source for source in sources if source]
-        progress(len(sources) - len(spoken))
-        translated = request.choose(translations_of(self, spoken, found, request.raw))
-        return [next(translated) if source else [BLANK] for source in sources]
+
+        def then(found: Found) -> list[list[Translation]]:
+            translated = request.choose(translations_of(self, spoken, self._check_found(found), request.raw))
+            return [next(translated) if source else [BLANK] for source in sources]
+
+        return ask_with_words(queries, request, automata, self._scorer.longest, then)
+
+    def _rules_of(self, request: SearchRequest) -> WordRules:
+        return WordRules(request, self.wording, self._planner)
 
     def _own_facts(self) -> Iterator[str]:
         yield from super()._own_facts()

@@ -16,7 +16,7 @@ from heedful.metrics.language.perplexity import token_log_probabilities
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.sequences.search_options import PENALTIES
-from heedful.tasks.shared.sequences.token_scores import LONGEST_SCORED, TokenScores
+from heedful.tasks.shared.sequences.token_scores import TokenScores
 
 
 @dataclass(frozen=True)
@@ -39,15 +39,6 @@ def score_tokens(
         for indices, batch in zip(plan, scored, strict=True):
             found.update(zip(indices.tolist(), batch, strict=True))
     return [found[row] for row in range(len(sources))]
-
-
-def refuse_long_side(tokens: Sequence[int], where: str) -> None:
-    """Refuse a source or a target that is too long to be scored in seconds; `where` names it in messages."""
-    if len(tokens) > LONGEST_SCORED:
-        raise UserError(
-            f"{where} has {len(tokens):,} tokens, but at most {LONGEST_SCORED:,} are scored: split it, or leave the "
-            "pair out."
-        )
 
 
 @dataclass(frozen=True)

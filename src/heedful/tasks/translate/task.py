@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from heedful.base.errors import UserError
 from heedful.config.corpora.containers import AnyCorpus
@@ -24,6 +24,11 @@ from heedful.tasks.translate.baseline import Dictionary, sample_pairs
 from heedful.tasks.translate.evaluation import TranslationEvaluation
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.rules import TRANSLATE
+from heedful.tasks.translate.service import TranslateService
+
+# What validations write at most of one line: that many tokens, or that many times `data.max_length`.
+_MOST_TOKENS: Final = 500
+_TIMES_LENGTH: Final = 4
 
 
 class TranslateTask(SequenceTask):
@@ -31,6 +36,7 @@ class TranslateTask(SequenceTask):
 
     rules: TaskRules = TRANSLATE
     model_type = Translator
+    service_type = TranslateService
     doing = "translating"
 
     def validator(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> Validator:
@@ -56,7 +62,9 @@ class TranslateTask(SequenceTask):
         """Translate pairs as the recipe says; their scores are those of `evaluate.metrics`, and the recipe's metric."""
         languages = [to for *_, to in rows]
         pairs = [(source, reference) for source, reference, _ in rows]
-        return model.evaluate_rows(pairs, to=languages if any(languages) else None, **options)
+        # An untrained model ends no translation: that of a line of thousands of tokens would take longer than the rest.
+        most = max(_MOST_TOKENS, _TIMES_LENGTH * model.recipe.data.max_length)
+        return model.evaluate_rows(pairs, to=languages if any(languages) else None, most_tokens=most, **options)
 
     def written_by_line(
         self, bundle: Bundle[EncoderDecoder], prepared: Prepared, rows: Sequence[Any], asked: Asked

@@ -10,11 +10,8 @@ from heedful.decode.constraints.words.automaton import WordAutomaton
 from heedful.decode.constraints.words.in_slots import words
 from heedful.decode.constraints.words.planner import WordPlanner, check_room
 from heedful.decode.constraints.words.spelling import at_boundary, occurs
-from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
-from heedful.decode.scorer import Scorer
-from heedful.decode.search import ProgressCallback, search
-from heedful.decode.settings import SearchSettings
+from heedful.tasks.shared.sequences.asked import Answer, Asked, Found
 from heedful.tasks.shared.sequences.search_options import SearchRequest
 from heedful.tasks.shared.sequences.text_codec import TextCodec
 
@@ -66,47 +63,42 @@ class WordRules:
         return one_space(self._wording.normalise(self._wording.split_target(text) if self._raw else text))
 
 
-def search_with_words(
-    scorer: Scorer,
+def ask_with_words(
     queries: Sequence[Query],
-    settings: SearchSettings,
-    batch_tokens: int,
-    progress: ProgressCallback,
-    *,
+    request: SearchRequest,
     automata: Mapping[int, WordAutomaton],
-) -> list[list[Hypothesis]]:
-    """Find the targets of all queries; `automata` are those of the queries that have one, by their numbers.
+    longest: int | None,
+    then: Callable[[Found], Sequence[Answer]],
+) -> Asked[Answer]:
+    """Ask for the targets of all queries; `automata` are those of the queries that have one, by their numbers.
 
     The first search is the one without words. What already has its words stays; the others are searched again. Samples
-    are drawn once.
+    are drawn once. `longest` is the number of positions that a target has.
     """
+    settings = request.settings
+    if not automata:
+        return Asked(queries, settings, request.batch_tokens, then)
     bound = [query for query in queries if query.number in automata]
-    longest = scorer.longest if bound else None
     for query in bound:
         check_room(query, automata[query.number], longest)
     first = queries if settings.sampling is None else [query for query in queries if query.number not in automata]
-    sure = len(queries) - len(bound)  # results of the first search that will stay, and are not reported yet
 
-    def report(ready: int) -> None:
-        nonlocal sure
-        if told := min(ready, sure):
-            sure -= told
-            progress(told)
+    def look(results: Found) -> Sequence[Answer] | Asked[Answer]:
+        found = dict(zip([query.number for query in first], results, strict=True))
 
-    results = search(scorer, first, settings, batch_tokens, report) if first else []
-    found = dict(zip([query.number for query in first], results, strict=True))
+        def lacks(query: Query) -> bool:
+            targets = found.get(query.number, [])
+            return not targets or not all(automata[query.number].accepts(target.tokens) for target in targets)
 
-    def lacks(query: Query) -> bool:
-        targets = found.get(query.number, [])
-        return not targets or not all(automata[query.number].accepts(target.tokens) for target in targets)
+        def complete(others: Found) -> Sequence[Answer]:
+            found.update(zip([query.number for query in again], others, strict=True))
+            return then([found[query.number] for query in queries])
 
-    again = list(filter(lacks, bound))
-    progress(len(bound) - len(again))
-    if again:
-        with_words = replace(settings, constraints=(*settings.constraints, words(automata)))
-        results = search(scorer, again, with_words, batch_tokens, progress)
-        found.update(zip([query.number for query in again], results, strict=True))
-    return [found[query.number] for query in queries]
+        again = list(filter(lacks, bound))
+        with_words = replace(settings, constraints=(*settings.constraints, words(automata))) if again else settings
+        return Asked(again, with_words, request.batch_tokens, complete) if again else complete([])
+
+    return Asked(first, settings, request.batch_tokens, look, sure=len(queries) - len(bound))
 
 
 def read_terms(path: str | Path) -> dict[str, str]:

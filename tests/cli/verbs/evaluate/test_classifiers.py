@@ -8,8 +8,7 @@ from statistics import mean, stdev
 import pytest
 import torch
 from tests.cli.verbs.evaluate.evaluating import Capture, changed, evaluate, refused, shown
-from tests.shared.refusals import like
-from tests.text_models import (
+from tests.models.text import (
     classifier_recipe,
     film_texts,
     fresh_classifier,
@@ -17,6 +16,7 @@ from tests.text_models import (
     write_tsv,
     written,
 )
+from tests.shared.refusals import like
 
 from heedful.config.reading.load import recipe_to_json
 from heedful.data.tokenize.vocabularies import Vocabularies

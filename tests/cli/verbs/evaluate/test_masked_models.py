@@ -5,7 +5,7 @@ from statistics import mean
 
 import pytest
 from tests.cli.verbs.evaluate.evaluating import Capture, changed, evaluate, refused, shown
-from tests.text_models import (
+from tests.models.text import (
     film_texts,
     fresh_masked_model,
     masked_recipe,

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.reading_models import BERT, TRANSFORMER, reader_recipe
+from tests.models.reading import BERT, TRANSFORMER, reader_recipe
 from tests.shared.refusals import refuses
 
 from heedful.config.reading.load import recipe_from_json

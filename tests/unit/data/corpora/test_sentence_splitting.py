@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.shared.text_routines import seconds
 
-from heedful.data.corpora.sentence_splitting import split_sentences
+from heedful.data.corpora.sentence_splitting import split_sentences, split_with_spacing
 
 IMDB = Path(__file__).parents[5] / "shared/data/imdb/train.tsv.gz"
 
@@ -96,3 +97,43 @@ def test_sentences_of_reviews_have_a_sensible_length() -> None:
     assert 15 < sum(words) / len(words) < 22
     assert sum(count > 80 for count in words) < 0.01 * len(words)
     assert sum(count < 2 for count in words) < 0.03 * len(words)
+
+
+# --- with their spacing -----------------------------------------------------------------------------------------------
+
+PARTS = st.sampled_from([
+    "A dog.", "It ran!", "Who?", "mr. x", "。", "犬。", '"', " ", "  ", "\n", "\r\n", "\t", "<br>", "<BR />", "\u3000",
+    "\u2028", "\x1c", "\x85", "\u200b", "\x00", ".", "...", "<b", "a",
+])  # fmt: skip
+
+
+@given(st.lists(PARTS, max_size=20).map("".join) | st.text())
+def test_sentences_with_their_spacing_are_the_text(text: str) -> None:
+    pieces = split_with_spacing(text)
+    assert "".join(before + sentence for before, sentence in pieces) == text
+    sentences = [" ".join(sentence.split()) for _, sentence in pieces if sentence]
+    assert sentences == split_sentences(text)
+    for before, sentence in pieces:
+        assert sentence == sentence.strip()
+        assert not split_sentences(before)
+    assert all(sentence for _, sentence in pieces[:-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("", [("", "")]),
+        (" \n", [(" \n", "")]),
+        ("One. Two.", [("", "One."), (" ", "Two.")]),
+        ("\n A  dog.\n\nIt ran!\t", [("\n ", "A  dog."), ("\n\n", "It ran!"), ("\t", "")]),
+        ("a<br />b", [("", "a"), ("<br />", "b")]),
+        ("犬。猫。", [("", "犬。"), ("", "猫。")]),
+    ],
+)
+def test_the_spacing_of_a_sentence_is_before_it(text: str, pieces: list[tuple[str, str]]) -> None:
+    assert split_with_spacing(text) == pieces
+
+
+@pytest.mark.parametrize("part", ["a ", "A. ", "\n", "<br>", "<br ", "。", " ", ". ", '. " ', "a\n", "\u2028"])
+def test_long_texts_are_split_with_their_spacing_in_seconds(part: str) -> None:
+    assert seconds(split_with_spacing, part * 100_000) < 20

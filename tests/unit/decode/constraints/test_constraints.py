@@ -19,8 +19,8 @@ from heedful.decode.constraints.tokens import NEVER, MinLength, Never, NoRepeat,
 from heedful.decode.frontiers.beam import Beam
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
-from heedful.decode.search import decode
 from heedful.decode.settings import SearchSettings
+from heedful.decode.waves import decode
 
 CPU = torch.device("cpu")
 WORDS = 8

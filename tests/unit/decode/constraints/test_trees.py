@@ -16,7 +16,7 @@ from heedful.decode.constraints.tokens import Never
 from heedful.decode.constraints.trees import Brackets, Trees, TreeTokens
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
-from heedful.decode.search import decode
+from heedful.decode.waves import decode
 
 CPU = torch.device("cpu")
 TOKENS, VOCABULARY = TreeTokens(opening=(4, 5), closing=(6, 7), words=(8,)), 10

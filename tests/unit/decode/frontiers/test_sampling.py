@@ -9,12 +9,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.shared.searching import search_texts
+from torch import Tensor
 
 from heedful.base.packed import Packed
 from heedful.config.decode import Sampling
 from heedful.config.model.transformer import TransformerModel
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.decode.frontiers.token_scores import draw, uniforms
+from heedful.decode.frontiers.token_scores import Filters, draw, uniforms
 from heedful.decode.query import DrawStart
 from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.network import build_model
@@ -52,6 +53,10 @@ def test_the_greatest_seed_is_a_seed() -> None:
 # --- one draw ---------------------------------------------------------------------------------------------------------
 
 
+def drawn(scores_RV: Tensor, uniform_R: Tensor, sampling: Sampling) -> Tensor:
+    return draw(scores_RV, uniform_R, Filters.of(sampling, scores_RV.shape[1]))
+
+
 def left_of(scores: list[float], sampling: Sampling) -> list[float]:
     """The distribution that is drawn from, with lists: temper, keep the best k, the fewest with p, none below min_p."""
     greatest = max(scores)
@@ -83,7 +88,7 @@ def test_a_token_is_where_the_distribution_function_passes_the_number(
     given_scores = [score / 10 for score in scores]
     given_scores[forbidden % len(scores)] = -math.inf
     passed = list(accumulate(left_of(given_scores, sampling)))
-    found = int(draw(torch.tensor([given_scores]).double(), torch.tensor([uniform]).double(), sampling))
+    found = int(drawn(torch.tensor([given_scores]).double(), torch.tensor([uniform]).double(), sampling))
     assert (passed[found - 1] if found else 0.0) <= uniform + 1e-12
     assert uniform < passed[found] + 1e-12
     assert left_of(given_scores, sampling)[found] > 0
@@ -97,31 +102,31 @@ def test_a_token_is_where_the_distribution_function_passes_the_number(
 def test_tokens_come_as_often_as_they_are_probable(sampling: Sampling) -> None:
     scores, count = [1.0, -0.5, 0.3, 2.0, -math.inf, 1.9, 0.0, -1.0], 20_000
     numbers = torch.rand(count, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
-    drawn = Counter(draw(torch.tensor([scores]).expand(count, -1), numbers, sampling).tolist())
+    tokens = Counter(drawn(torch.tensor([scores]).expand(count, -1), numbers, sampling).tolist())
     expected = left_of(scores, sampling)
-    assert all(p > 0 for token, p in enumerate(expected) if token in drawn)
-    statistic = sum((drawn[token] - count * p) ** 2 / (count * p) for token, p in enumerate(expected) if p > 0)
+    assert all(p > 0 for token, p in enumerate(expected) if token in tokens)
+    statistic = sum((tokens[token] - count * p) ** 2 / (count * p) for token, p in enumerate(expected) if p > 0)
     assert statistic < 22.5  # chi-square of 6 degrees of freedom: passed once in a thousand times
 
 
 def test_tokens_as_probable_as_the_last_one_kept_are_kept_too() -> None:
     scores_RV = torch.tensor([[1.0, 2.0, 1.0, 1.0, 0.0]])
     for sampling in (Sampling(top_k=2), Sampling(top_p=0.5)):
-        found = {int(draw(scores_RV, torch.tensor([u / 50]).double(), sampling)) for u in range(50)}
+        found = {int(drawn(scores_RV, torch.tensor([u / 50]).double(), sampling)) for u in range(50)}
         assert found == {0, 1, 2, 3}
 
 
 def test_extreme_temperatures_and_scores_stay_numbers() -> None:
     scores_RV = torch.tensor([[-math.inf, 500.0, -500.0, 499.0]])
     half = torch.tensor([0.5]).double()
-    assert int(draw(scores_RV, half, Sampling(temperature=1e-300))) == 1
-    assert int(draw(scores_RV, half, Sampling(temperature=1e300))) == 2
-    assert int(draw(scores_RV, half, Sampling(top_p=1e-300))) == 1
+    assert int(drawn(scores_RV, half, Sampling(temperature=1e-300))) == 1
+    assert int(drawn(scores_RV, half, Sampling(temperature=1e300))) == 2
+    assert int(drawn(scores_RV, half, Sampling(top_p=1e-300))) == 1
 
 
 def test_a_row_that_nothing_may_follow_draws_something() -> None:
     for sampling in (Sampling(), Sampling(top_k=2, top_p=0.5)):
-        assert 0 <= int(draw(torch.full((1, 5), -math.inf), torch.tensor([0.3]).double(), sampling)) < 5
+        assert 0 <= int(drawn(torch.full((1, 5), -math.inf), torch.tensor([0.3]).double(), sampling)) < 5
 
 
 # --- a search ---------------------------------------------------------------------------------------------------------

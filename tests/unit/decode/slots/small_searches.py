@@ -1,21 +1,25 @@
 """Small random translators, and their searches in slots and by the reference."""
 
 import random
+from collections.abc import Sequence
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
 from tests.shared.searching import search_texts
 
 from heedful.config.model.transformer import TransformerModel
+from heedful.decode.engine import Engine
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query, text_queries
 from heedful.decode.scorer import SingleModel
-from heedful.decode.search import check_queries
 from heedful.decode.settings import SearchSettings
-from heedful.decode.slots.search import SlotSearch
+from heedful.decode.slots.lanes import SlotLanes
+from heedful.decode.waves import Waves
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
+from heedful.models.protocols import Generator
 from heedful.nn.kernels import without_kernels
 
 VOCABULARY = 30
@@ -37,18 +41,38 @@ def sources_of(count: int, longest: int = 9) -> list[list[int]]:
     return [[chance.randrange(4, VOCABULARY) for _ in range(chance.randint(1, longest))] for _ in range(count)]
 
 
-def queries_of(model: EncoderDecoder, sources: list[list[int]], settings: SearchSettings) -> list[Query]:
-    scorer = SingleModel(model)
-    return check_queries(text_queries(sources, settings.max_extra), settings, scorer.vocab_size, scorer.longest)
+def queries_of(sources: list[list[int]], settings: SearchSettings) -> list[Query]:
+    return text_queries(sources, settings.max_extra)
+
+
+def engine_in_slots(model: Generator, slots: int | None = None) -> Engine:
+    """An engine that decodes in slots, with the usual numbers of them, or this one."""
+    engine = Engine(SingleModel(model), in_slots=True)
+    if slots is not None:
+        lanes_of(engine).sizes = (slots,)
+    return engine
+
+
+def lanes_of(engine: Engine) -> SlotLanes:
+    assert engine.slots is not None
+    return engine.slots
+
+
+def runners_of(engine: Engine) -> int:
+    """How many sets of slots an engine keeps."""
+    return sum(len(lane.runners) for lane in lanes_of(engine)._lanes.values())
 
 
 def in_slots(
-    model: EncoderDecoder, sources: list[list[int]], settings: SearchSettings, batch_tokens: int = 4096
+    model: EncoderDecoder, sources: list[list[int]], settings: SearchSettings, slots: int | None = None
 ) -> list[list[Hypothesis]]:
-    sentences = queries_of(model, sources, settings)
-    finder = SlotSearch(model)
-    assert finder.takes(settings, sentences)
-    return finder(sentences, settings, batch_tokens, lambda ready: None)
+    return run_in_slots(engine_in_slots(model, slots), queries_of(sources, settings), settings)
+
+
+def run_in_slots(engine: Engine, queries: Sequence[Query], settings: SearchSettings) -> list[list[Hypothesis]]:
+    """Search in slots, and nowhere else."""
+    with mock.patch.object(Waves, "take", side_effect=AssertionError("slots do not take this search")):
+        return engine.run(queries, settings)
 
 
 def search(

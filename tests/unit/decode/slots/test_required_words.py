@@ -8,7 +8,16 @@ from typing import Any
 import pytest
 import torch
 from tests.shared.refusals import refuses
-from tests.unit.decode.slots.small_searches import VOCABULARY, assert_the_same, model_of, queries_of, sources_of
+from tests.unit.decode.slots.small_searches import (
+    VOCABULARY,
+    assert_the_same,
+    engine_in_slots,
+    model_of,
+    queries_of,
+    run_in_slots,
+    runners_of,
+    sources_of,
+)
 
 from heedful.config.decode import Sampling
 from heedful.config.tokenizer import Bpe
@@ -22,7 +31,6 @@ from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
-from heedful.decode.slots.search import SlotSearch
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.kernels import without_kernels
 
@@ -81,18 +89,17 @@ def test_required_words_in_slots_find_what_the_reference_finds(kind: str, seed: 
     """Few slots serve many sentences, and then those of another search with other words, from one recording."""
     torch.manual_seed(seed)
     model, plain = eager_model(-3.0 if seed == 1 else 3.0), SearchSettings(**SEARCHES[kind], max_extra=18)
-    finder, queries = SlotSearch(model), queries_of(model, sources_of(9), plain)
+    engine, queries = engine_in_slots(model, slots=2), queries_of(sources_of(9), plain)
     for number in range(2):
         automata = automata_of(queries, 10 * seed + number)
         settings = with_words(plain, automata)
-        assert finder.takes(settings, queries)
-        found = finder(queries, settings, 64 * settings.beam, lambda ready: None)
+        found = run_in_slots(engine, queries, settings)
         assert_the_same(found, reference(model, queries, settings))
         for query, nbest in zip(queries, found, strict=True):
             for hypothesis in nbest:
                 if hypothesis.complete and max(hypothesis.tokens, default=0) < planner().spelling.size:
                     assert automata[query.number].accepts(hypothesis.tokens)
-    assert len(finder._runners) == 1
+    assert runners_of(engine) == 1
 
 
 @pytest.mark.parametrize("kind", SEARCHES)
@@ -104,11 +111,10 @@ def test_required_words_in_slots_come_after_prefixes_and_with_other_rules(kind: 
     pieces = random.Random(5)
     queries = [
         replace(query, prefix=[pieces.randrange(11, planner().spelling.size) for _ in range(query.number % 4)])
-        for query in queries_of(model, sources_of(6), plain)
+        for query in queries_of(sources_of(6), plain)
     ]
-    settings, finder = with_words(plain, automata_of(queries, 3)), SlotSearch(model)
-    assert finder.takes(settings, queries)
-    found = finder(queries, settings, 64 * settings.beam, lambda ready: None)
+    settings = with_words(plain, automata_of(queries, 3))
+    found = run_in_slots(engine_in_slots(model, slots=2), queries, settings)
     assert_the_same(found, reference(model, queries, settings))
     assert all(
         list(best.tokens[: query.number % 4]) == query.prefix for (best, *_), query in zip(found, queries, strict=True)
@@ -117,8 +123,8 @@ def test_required_words_in_slots_come_after_prefixes_and_with_other_rules(kind: 
 
 def test_a_limit_without_room_for_the_words_is_refused_and_the_slots_serve_again() -> None:
     model, plain = model_of(), SearchSettings(beam=2, max_extra=18)
-    queries, finder = queries_of(model, sources_of(4), plain), SlotSearch(model)
+    queries, engine = queries_of(sources_of(4), plain), engine_in_slots(model)
     settings = with_words(plain, dict.fromkeys(range(4), planner().plan(("cab", "ab"), ())))
     with refuses("Sentence 3 must contain `cab`, `ab`, ... at most 2: require less or raise..."):
-        finder([*queries[:2], replace(queries[2], limit=2)], settings, 4096, lambda ready: None)
-    assert_the_same(finder(queries, settings, 4096, lambda ready: None), reference(model, queries, settings))
+        run_in_slots(engine, [*queries[:2], replace(queries[2], limit=2)], settings)
+    assert_the_same(run_in_slots(engine, queries, settings), reference(model, queries, settings))

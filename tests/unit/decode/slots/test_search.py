@@ -8,15 +8,26 @@ import pytest
 import torch
 from tests.shared.covering import in_turn
 from tests.shared.refusals import refuses
-from tests.unit.decode.slots.small_searches import assert_the_same, in_slots, model_of, queries_of, search, sources_of
+from tests.unit.decode.slots.small_searches import (
+    assert_the_same,
+    engine_in_slots,
+    in_slots,
+    lanes_of,
+    model_of,
+    queries_of,
+    run_in_slots,
+    runners_of,
+    search,
+    sources_of,
+)
 
 from heedful.config.decode import Sampling
 from heedful.data.tokenize.tokenizer import UNKNOWN
 from heedful.decode.hypothesis import Hypothesis, Shifted, Wu
 from heedful.decode.query import text_queries
 from heedful.decode.settings import SearchSettings
-from heedful.decode.slots import search as slot_search
-from heedful.decode.slots.search import SlotSearch
+from heedful.decode.slots import encoder, lanes
+from heedful.decode.slots.lanes import SlotLanes
 from heedful.models.transformer.slots import SlotDecoder, SlotShape
 
 OPTIONS: list[dict[str, Any]] = [
@@ -43,39 +54,41 @@ def test_finds_what_the_reference_finds(norm: str, options: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("beam", [1, 3])
 def test_few_slots_serve_many_sentences_one_after_the_other(beam: int) -> None:
-    """A budget for one slot, or two: every sentence but the first takes a place where another stood."""
+    """One slot, or two: every sentence but the first takes a place where another stood."""
     settings, model, sources = SearchSettings(beam=beam, max_extra=5), model_of(), sources_of(9)
     expected = search(model, sources, settings, 4096)
-    for batch_tokens in (1, 32 * beam):
-        assert_the_same(in_slots(model, sources, settings, batch_tokens), expected)
+    for slots in (1, 2):
+        assert_the_same(in_slots(model, sources, settings, slots), expected)
 
 
-def test_waves_and_classes_of_length_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slot_search, "_MEMORY", 20)
-    monkeypatch.setattr(slot_search, "_SMALLEST", 8)
+def test_classes_of_length_and_of_memories_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memories are encoded a few at a time, in buffers of several sizes."""
+    monkeypatch.setattr(encoder, "_LARGEST", 64)
     settings, model, sources = SearchSettings(beam=3, max_extra=4), model_of(), sources_of(8, longest=30)
-    assert_the_same(in_slots(model, sources, settings), search(model, sources, settings, 4096))
+    engine = engine_in_slots(model)
+    lanes_of(engine).smallest = 8
+    found = run_in_slots(engine, queries_of(sources, settings), settings)
+    assert len(lanes_of(engine).runners()) > 1
+    assert_the_same(found, search(model, sources, settings, 4096))
 
 
 def test_the_same_buffers_serve_again_and_forget_what_was_there() -> None:
     settings, model = SearchSettings(beam=3, max_extra=6), model_of()
-    finder = SlotSearch(model)
+    engine = engine_in_slots(model)
     for count in (5, 4):
         sources = sources_of(count)
-        found = finder(queries_of(model, sources, settings), settings, 4096, lambda n: None)
+        found = run_in_slots(engine, queries_of(sources, settings), settings)
         assert_the_same(found, search(model, sources, settings, 4096))
 
 
 def test_changed_weights_change_the_result() -> None:
     settings, model, sources = SearchSettings(beam=2, max_extra=6), model_of(), sources_of(6)
-    finder = SlotSearch(model)
-    sentences = queries_of(model, sources, settings)
-    finder(sentences, settings, 4096, lambda n: None)
+    engine, queries = engine_in_slots(model), queries_of(sources, settings)
+    run_in_slots(engine, queries, settings)
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(0.3 * torch.randn_like(weight))
-    found = finder(sentences, settings, 4096, lambda n: None)
-    assert_the_same(found, search(model, sources, settings, 4096))
+    assert_the_same(run_in_slots(engine, queries, settings), search(model, sources, settings, 4096))
 
 
 def test_learned_positions_end_a_sentence() -> None:
@@ -90,13 +103,13 @@ def test_learned_positions_end_a_sentence() -> None:
 def test_rotary_positions_are_each_slots_own(beam: int) -> None:
     """Few slots: sentences begin while others are under way."""
     settings, model, sources = SearchSettings(beam=beam, max_extra=6), model_of(positions="rope"), sources_of(9)
-    assert_the_same(in_slots(model, sources, settings, 32 * beam), search(model, sources, settings, 4096))
+    assert_the_same(in_slots(model, sources, settings, 2), search(model, sources, settings, 4096))
 
 
 @pytest.mark.parametrize("positions", ["alibi", "relative"])
 def test_positions_that_add_to_scores_are_left_to_the_reference(positions: str) -> None:
     model, settings = model_of(positions=positions), SearchSettings()
-    assert not SlotSearch(model).takes(settings, [])
+    assert not SlotLanes(model).takes(settings)
     assert search(model, sources_of(3), settings, 4096)
     assert isinstance(model.decoder, SlotDecoder)
     with refuses("a decoder whose attention adds to scores by position does not decode in slots", ValueError):
@@ -105,8 +118,8 @@ def test_positions_that_add_to_scores_are_left_to_the_reference(positions: str) 
 
 def test_progress_counts_every_sentence() -> None:
     settings, model, ready = SearchSettings(beam=2, max_extra=3), model_of(), list[int]()
-    sentences = queries_of(model, sources_of(9), settings)
-    SlotSearch(model)(sentences, settings, 8, ready.append)
+    engine = engine_in_slots(model, slots=2)
+    engine.run(queries_of(sources_of(9), settings), settings, progress=ready.append)
     assert sum(ready) == 9
     assert len(ready) > 1
 
@@ -121,14 +134,14 @@ def test_progress_counts_every_sentence() -> None:
     ids=["samples", "coverage", "aligned"],
 )
 def test_what_cannot_be_recorded_is_left_to_the_reference(settings: SearchSettings) -> None:
-    assert not SlotSearch(model_of()).takes(settings, [])
+    assert not SlotLanes(model_of()).takes(settings)
 
 
 def test_wide_beams_and_wide_heads_are_left_to_the_reference() -> None:
-    assert SlotSearch(model_of()).takes(SearchSettings(beam=64), [])
-    assert not SlotSearch(model_of()).takes(SearchSettings(beam=65), [])
-    assert SlotSearch(model_of(width=256, heads=2)).takes(SearchSettings(), [])  # 128 floats a head
-    assert not SlotSearch(model_of(width=512, heads=2)).takes(SearchSettings(), [])
+    assert SlotLanes(model_of()).takes(SearchSettings(beam=64))
+    assert not SlotLanes(model_of()).takes(SearchSettings(beam=65))
+    assert SlotLanes(model_of(width=256, heads=2)).takes(SearchSettings())  # 128 floats a head
+    assert not SlotLanes(model_of(width=512, heads=2)).takes(SearchSettings())
 
 
 @pytest.mark.parametrize("beam", [1, 3])
@@ -141,11 +154,11 @@ def test_scores_that_are_not_numbers_end_a_sentence(beam: int) -> None:
 
 def test_threads_share_a_model_without_mixing_their_sentences() -> None:
     model, settings = model_of(), SearchSettings(beam=2, max_extra=5)
-    finder, parts = SlotSearch(model), [sources_of(count) for count in (5, 6, 7, 8)]
+    engine, parts = engine_in_slots(model), [sources_of(count) for count in (5, 6, 7, 8)]
     expected = [search(model, part, settings, 4096) for part in parts]
 
     def found(part: list[list[int]]) -> list[list[Hypothesis]]:
-        return finder(queries_of(model, part, settings), settings, 4096, lambda ready: None)
+        return engine.run(queries_of(part, settings), settings)
 
     with ThreadPoolExecutor(4) as threads:
         for some, others in zip(threads.map(found, parts), expected, strict=True):
@@ -153,17 +166,18 @@ def test_threads_share_a_model_without_mixing_their_sentences() -> None:
 
 
 def test_buffers_beyond_the_bound_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    model, settings = model_of(), SearchSettings(beam=2, max_extra=5)
-    for held, kept in ((2**30, 3), (1, 1)):
-        finder = SlotSearch(model)
-        monkeypatch.setattr(slot_search, "_HELD", held)
-        for count in (1, 3, 6):
-            finder(queries_of(model, sources_of(count), settings), settings, 4096, print)
-        assert len(finder._runners) == kept
+    model = model_of()
+    for share, kept in ((0.5, 3), (1e-9, 1)):
+        engine = engine_in_slots(model)
+        monkeypatch.setattr(lanes, "_HELD", share)
+        for beam in (1, 2, 3):
+            settings = SearchSettings(beam=beam, max_extra=5)
+            run_in_slots(engine, queries_of(sources_of(3), settings), settings)
+        assert runners_of(engine) == kept
 
 
 def test_prefixes_with_tokens_that_are_never_output_are_left_to_the_reference() -> None:
     model, settings = model_of(), SearchSettings(never=(7,))
     for prefix, taken in (([6], True), ([6, 7], False), ([UNKNOWN], False)):
-        sentences = text_queries([[5], [5]], settings.max_extra, [[], prefix])
-        assert SlotSearch(model).takes(settings, sentences) is taken
+        _, query = text_queries([[5], [5]], settings.max_extra, [[], prefix])
+        assert SlotLanes(model).takes_prefix(query, settings) is taken

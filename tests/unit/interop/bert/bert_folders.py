@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import torch
-from tests.text_models import BLAME, NOUNS, PRAISE
+from tests.models.text import BLAME, NOUNS, PRAISE
 from tests.unit.interop.marian_folders import ENGLISH, GERMAN, ODD, some_texts
 from transformers import BertConfig, BertForPreTraining, BertTokenizer, PreTrainedModel
 from transformers.utils import logging

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file
-from tests.text_models import film_texts, write_tsv
+from tests.models.text import film_texts, write_tsv
 
 from heedful.cli.main import run
 from heedful.interop.bert import read_bert

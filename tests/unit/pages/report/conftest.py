@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.unit.explain.conftest import browser as browser
 
 GOLDEN = Path(__file__).parents[3] / "golden" / "runs"
 WriteRun = Callable[..., Path]

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.reading_models import reader_recipe, report_rows, write_rows
+from tests.models.reading import reader_recipe, report_rows, write_rows
 from tests.shared.refusals import refuses
 
 from heedful.tasks.answer.data import prepare_questions

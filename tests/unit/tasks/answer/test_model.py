@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from tests.reading_models import PEOPLE, PLACES, fresh_reader, reader_recipe, report_rows, trained_reader
+from tests.models.reading import PEOPLE, PLACES, fresh_reader, reader_recipe, report_rows, trained_reader
 from tests.shared.refusals import refuses
 
 import heedful

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 from rich.console import Console
-from tests.reading_models import BERT, RECURRENT, fresh_reader, reader_recipe, report_rows, write_reports, write_rows
+from tests.models.reading import BERT, RECURRENT, fresh_reader, reader_recipe, report_rows, write_reports, write_rows
+from tests.models.text import fresh_masked_model, masked_recipe, written
 from tests.shared.refusals import refuses
-from tests.text_models import fresh_masked_model, masked_recipe, written
 
 import heedful
 from heedful.config.reading.load import recipe_from_json, recipe_to_json

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.shared.refusals import refuses
-from tests.text_models import (
+from tests.models.text import (
     BERT,
     HIERARCHICAL,
     RECURRENT,
@@ -21,6 +20,7 @@ from tests.text_models import (
     masked_recipe,
     written,
 )
+from tests.shared.refusals import refuses
 
 import heedful
 from heedful.base.errors import UserError

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.models.text import film_texts, fresh_masked_model, masked_recipe
 from tests.shared.refusals import refuses
-from tests.text_models import film_texts, fresh_masked_model, masked_recipe
 from tests.unit.tasks.masked_models import masked_bundle
 
 from heedful.config.recipe import Recipe

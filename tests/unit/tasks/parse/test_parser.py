@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.models.text import written
 from tests.shared.parsers import recipe, untrained, write_trees
 from tests.shared.refusals import refuses
-from tests.text_models import written
 
 import heedful
 from heedful.base.errors import UserError

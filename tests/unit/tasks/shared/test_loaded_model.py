@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
+from tests.models.text import classifier_recipe, fresh_classifier, fresh_masked_model, masked_recipe, written
 from tests.shared.refusals import refuses
-from tests.text_models import classifier_recipe, fresh_classifier, fresh_masked_model, masked_recipe, written
 
 import heedful
 from heedful.tasks.translate.model import Translator

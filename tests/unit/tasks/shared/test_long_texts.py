@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.models.text import classifier_recipe, fresh_classifier, fresh_masked_model, masked_recipe
 from tests.shared.refusals import like, refuses
-from tests.text_models import classifier_recipe, fresh_classifier, fresh_masked_model, masked_recipe
 
 from heedful.base.errors import UserError, on_command_line
 from heedful.tasks.classify.model import TextClassifier

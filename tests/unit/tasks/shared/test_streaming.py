@@ -6,7 +6,7 @@ import pytest
 from tests.shared.refusals import refuses
 
 from heedful.base.errors import UserError
-from heedful.tasks.shared.streaming import answer_stream, chunks, empty_answer
+from heedful.tasks.shared.answering.streaming import answer_stream, chunks, empty_answer
 
 # --- chunks -----------------------------------------------------------------------------------------------------------
 

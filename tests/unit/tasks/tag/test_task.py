@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 from rich.console import Console
+from tests.models.text import BERT, fresh_masked_model, masked_recipe, written
 from tests.shared.taggers import LABELS, fresh_tagger, tagged_sentences, tagger_recipe, write_conll
-from tests.text_models import BERT, fresh_masked_model, masked_recipe, written
 
 from heedful.base.errors import UserError
 from heedful.data.prepare.prepared import Prepared

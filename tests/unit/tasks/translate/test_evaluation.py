@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -228,3 +229,22 @@ def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Trans
         assert scores["bleu"] == found.bleu.score > 0
         assert scores["chrf"] == found.chrf.score
         assert scores["loss"] == pytest.approx(found.likelihood.loss, rel=1e-5)
+
+
+def test_a_translation_of_a_validation_ends_after_a_bounded_number_of_tokens(
+    reversing: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An untrained model ends none; a line of thousands of tokens would take minutes at every validation."""
+    found = evaluate(reversing, ["ant bee cat", "dog"], ["cat bee ant", "dog"], most_tokens=2, beam=1)
+    assert list(found.translations) == ["cat bee", "dog"]
+    assert found.cut == 1
+    asked: list[int] = []
+    monkeypatch.setattr(
+        Translator, "evaluate_rows", lambda self, rows, most_tokens, **options: asked.append(most_tokens)
+    )
+    data, bundle = reversing.recipe.data, reversing.bundle
+    for longest in (30, 200):
+        recipe = reversing.recipe.model_copy(update={"data": data.model_copy(update={"max_length": longest})})
+        model = Translator(replace(bundle, recipe=recipe))
+        TranslateTask().evaluate_sample(model, [("ant", "ant", "")], beam=1)
+    assert asked == [500, 800]

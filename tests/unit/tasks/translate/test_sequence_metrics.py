@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
+from tests.models.text import classifier_recipe, film_texts, fresh_classifier, write_tsv, written
 from tests.shared.refusals import refuses
-from tests.text_models import classifier_recipe, film_texts, fresh_classifier, write_tsv, written
 
 import heedful
 from heedful.config.corpora.containers import Tsv

@@ -15,8 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Final, Literal, TypeVar
 
-from heedful.base.errors import UserError, counted
-from heedful.base.files import machine_faults, user_faults
+from heedful.base.errors import UserError, counted, machine_faults, user_faults
 from heedful.data.corpora.formats.column_kinds import (
     Column,
     describe_columns,

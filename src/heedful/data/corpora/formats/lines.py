@@ -20,15 +20,16 @@ from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final, TypeVar, cast
 
-from heedful.base.errors import UserError
-from heedful.base.files import expand_user, machine_faults, user_faults
+from heedful.base.errors import UserError, machine_faults, user_faults
+from heedful.base.files import expand_user
 from heedful.base.notes import note
 from heedful.data.corpora.formats.encodings import WINDOWS, Guess, guess_encoding, is_utf8, wide_encoding, wide_lines
 from heedful.data.corpora.formats.file_kinds import HEAD, READABLE, describe_archive, describe_foreign, packed_as
 from heedful.data.zip_files import open_zip
 
+Item = TypeVar("Item")
 _ZIP_MEMBER = re.compile(r"(?i)(?P<path>.*\.zip):(?P<member>.+)")
 _MEMBERS_SHOWN = 10
 _READ: Final = 1 << 20  # bytes that are unpacked at once
@@ -51,6 +52,17 @@ DAMAGE: Final = (  # what decompressors raise
     OverflowError,
     struct.error,
 )
+
+
+@dataclass
+class Passed:
+    """How many lines from the start of a file nobody needs: they are not yielded. It may grow while a file is read."""
+
+    lines: int = 0
+
+    def over(self, items: Iterable[Item]) -> Iterator[Item]:
+        """Yield all items but the first ones, of what cannot be passed over any faster."""
+        return (item for number, item in enumerate(items, start=1) if number > self.lines)
 
 
 @dataclass(frozen=True)
@@ -117,7 +129,9 @@ def _is_terminal(path: Path) -> bool:
         os.close(descriptor)
 
 
-def read_lines(file: TextFile | str | Path, longest: int | None = None) -> Generator[str, None, None]:
+def read_lines(
+    file: TextFile | str | Path, longest: int | None = None, passed: Passed | None = None
+) -> Generator[str, None, None]:
     """Yield the lines of a file, without their ends; of a line longer than `longest`, its first bytes."""
     longest = longest or LONGEST
     if not isinstance(file, TextFile):
@@ -127,20 +141,17 @@ def read_lines(file: TextFile | str | Path, longest: int | None = None) -> Gener
             _check_kind(file)
             stream = _open(file, stack)
         again = (lambda: _raw_lines(file)) if file.path.is_file() else None
-        yield from decode_lines(_undamaged(stream, file, longest), file.name, again, longest)
+        yield from decode_lines(_undamaged(stream, file, longest), file.name, again, longest, passed)
 
 
 def count_lines(file: TextFile) -> int:
     """Return the number of lines of a file, whatever they hold: many times as fast as reading them."""
-    with ExitStack() as stack:
-        with _opening(file):
-            _check_kind(file)
-            stream = _open(file, stack)
-        lines, last = 0, b"\n"
-        with machine_faults(file.path), _damage(file):
-            while part := stream.read(_READ):
-                lines, last = lines + part.count(b"\n"), part
-        return lines + (not last.endswith(b"\n"))
+    lines, last = 0, b"\n"
+    for part in read_parts(file, _READ):
+        if not lines and last == b"\n" and wide_encoding(part[: part.find(b"\n") + 1 or len(part)], file.name):
+            return sum(1 for _ in read_lines(file))  # a byte of a line break may be one of another character
+        lines, last = lines + part.count(b"\n"), part
+    return lines + (not last.endswith(b"\n"))
 
 
 def read_whole(file: TextFile) -> str:
@@ -191,19 +202,21 @@ def decode_lines(
     name: str,
     again: Callable[[], Iterable[bytes]] | None = None,
     longest: int | None = None,
+    passed: Passed | None = None,
 ) -> Iterator[str]:
     """Yield the lines of a binary stream as text, each as soon as it is there; `name` is for messages.
 
     Text is UTF-8, or of another encoding that is told by its bytes: a note names it. `again` reads the stream from its
-    start once more, to look at all of its bytes; of a stream that can be read only once a line must do.
+    start once more, to look at all of its bytes; of a stream that can be read only once a line must do. What is passed
+    over is decoded all the same, as the encoding of a line may follow from the lines before it.
     """
-    parts, longest = iter(stream), longest or LONGEST
+    parts, longest, passed = iter(stream), longest or LONGEST, passed or Passed()
     first = next(parts, b"")
     if foreign := describe_foreign(first[:HEAD], Path(name).name):
         raise UserError(f"{name}: {foreign}")
     if wide := wide_encoding(first, name):
         note(f"{name}: read as {wide}")
-        for line in wide_lines(chain([first], parts), wide, name, longest):
+        for line in passed.over(wide_lines(chain([first], parts), wide, name, longest)):
             yield line.removesuffix("\r")
         return
     encoding, before, plain = "utf-8", 0, True  # bytes of earlier lines, and whether all of them were ASCII
@@ -226,6 +239,8 @@ def decode_lines(
                 )
         plain = plain and raw.isascii()
         before += len(raw)
+        if number <= passed.lines:
+            continue
         text = text.removesuffix("\n").removesuffix("\r")
         yield text.removeprefix("\ufeff") if number == 1 else text
 

@@ -105,14 +105,15 @@ def _rows(corpus: Tsv | Csv, lines: Sequence[str], separator: str) -> list[list[
 
 def _separator(corpus: Tsv | Csv, file: TextFile, lines: Sequence[str]) -> str:
     """Return the character between columns: a comma, unless the columns of the recipe need another."""
-    fitting = [each for each in (",", *SEPARATORS[:-1]) if _fits(corpus, _rows(corpus, lines, each))]
-    regular = [each for each, _ in separators(lines)]
+    commas = _fits(corpus, _rows(corpus, lines, ","))
     by_name = any(isinstance(place, str) for place in corpus.places.values())
-    if "," in fitting:
-        others = [each for each in fitting if each != "," and each in regular]
-        if by_name or not others or "," in regular or len(lines) < _FEW_LINES:
-            return ","
-        return _in_doubt(file, [",", *others])
+    if commas and (by_name or len(lines) < _FEW_LINES):
+        return ","  # nothing else is tried: a line may have megabytes, and this is asked whenever a file is opened
+    fitting = [each for each in SEPARATORS[:-1] if _fits(corpus, _rows(corpus, lines, each))]
+    if commas:
+        regular = [each for each, _ in separators(lines)] if fitting else []
+        others = [each for each in fitting if each in regular]
+        return _in_doubt(file, [",", *others]) if others and "," not in regular else ","
     likely = detect_separator(lines)
     if likely in fitting or len(fitting) == 1:
         return likely if likely in fitting else fitting[0]

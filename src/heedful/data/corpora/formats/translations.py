@@ -4,7 +4,6 @@ Text inside codes (<bpt>, <ept>, <ph>, <it>, <ut>, <sub>) is layout, and not par
 are around text.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,7 +16,6 @@ from heedful.data.corpora.formats.lines import TextFile, locate, read_parts
 
 _READ: Final = 1 << 16  # bytes
 _CODES: Final = frozenset(("bpt", "ept", "ph", "it", "ut", "sub"))
-_SPACE: Final = re.compile(r"[ \t\r\n]+")  # not spaces that do not break
 _UNITS: Final = frozenset(("tu", "trans-unit", "segment"))
 _TEXTS: Final = frozenset(("seg", "source", "target"))
 _OTHERS: Final = frozenset(("alt-trans", "match", "ignorable", "seg-source"))  # whose texts are not those of a unit
@@ -98,7 +96,7 @@ def _text_of(unit: _Unit, language: str, key: str, file: TextFile) -> str | None
 def _languages(corpus: Tmx, file: TextFile) -> tuple[str, str]:
     """Return the languages of a memory that has two, or those that remain where the recipe sets one."""
     tags, named = dict[str, None](), ""
-    for unit in _Reader(file, "tmx").units():
+    for unit in _Reader(file, "tmx", texts=False).units():
         tags.update(dict.fromkeys(unit.texts))
         named = unit.languages.get("source", "")
     if not tags:
@@ -135,14 +133,23 @@ def _xliff_pairs(corpus: Xliff, file: TextFile) -> Iterator[tuple[str, str] | No
         raise UserError(f"{file.name} has no translations{f' {wanted}' if others else ''}{shown}.")
 
 
+def _single_spaced(text: str) -> str:
+    """Replace line breaks, tabs and runs of spaces by one space each; spaces that do not break stay."""
+    for mark in "\t\r\n":
+        text = text.replace(mark, " ")
+    while "  " in text:  # halves every run: a regular expression takes ten times as long for megabytes of words
+        text = text.replace("  ", " ")
+    return text.strip()
+
+
 # --- XML --------------------------------------------------------------------------------------------------------------
 
 
 class _Reader:
-    """Reads the units of a file, one after the other."""
+    """Reads the units of a file, one after the other; without `texts`, only which languages they have."""
 
-    def __init__(self, file: TextFile, root: str) -> None:
-        self._file, self._root = file, root
+    def __init__(self, file: TextFile, root: str, texts: bool = True) -> None:
+        self._file, self._root, self._read_texts = file, root, texts
         self._languages: Mapping[str, str] = {}
         self._ended: list[_Unit] = []  # units that were read
         self._unit: _Unit | None = None
@@ -222,7 +229,7 @@ class _Reader:
             self._codes -= name in _CODES
             if name in _TEXTS and self._unit is not None:
                 if self._key:
-                    self._unit.texts[self._key] = _SPACE.sub(" ", "".join(self._text)).strip()
+                    self._unit.texts[self._key] = _single_spaced("".join(self._text)) if self._read_texts else ""
                 self._text = None
             return
         self._others -= name in _OTHERS

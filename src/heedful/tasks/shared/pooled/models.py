@@ -33,12 +33,12 @@ from heedful.explain.explanation import ExplainedImage, Explanation
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.bundle import Bundle, NetworkType
 from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.tasks.shared.answering.streaming import CHUNK, answer_stream, chunks, empty_answer
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.loaded_model import Evaluates, Found, LoadedModel
 from heedful.tasks.shared.old_names import takes_old_names
 from heedful.tasks.shared.pooled.explaining import Output, explain_image, explain_text
 from heedful.tasks.shared.pooled.network_outputs import collator_of, outputs_of_rows
-from heedful.tasks.shared.streaming import CHUNK, answer_stream, chunks, empty_answer
 
 Prediction = TypeVar("Prediction")
 IMAGES = 256  # that are in memory at once

@@ -1,18 +1,19 @@
 """Loaded models that search for what they write, and those among them that map one text to another."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cached_property, partial
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 from torch import nn
 
-from heedful.base.arguments import check_path, check_several
+from heedful.base.arguments import check_path, check_several, check_whole
 from heedful.base.errors import UserError, by_caller, memory_faults
-from heedful.decode.hypothesis import Hypothesis
+from heedful.decode.engine import engine_of
 from heedful.decode.query import Query
 from heedful.decode.scorer import Ensemble, Scorer, SingleModel
+from heedful.decode.search import ProgressCallback
 from heedful.decode.settings import SearchSettings
 from heedful.explain.explanation import SearchNode
 from heedful.explain.generators import explain_search
@@ -22,9 +23,13 @@ from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
+from heedful.tasks.shared.sequences.asked import Answer, Asked, Found, answer
+from heedful.tasks.shared.sequences.pipeline import Asking, Pipeline
 from heedful.tasks.shared.sequences.search_options import SearchRequest
 from heedful.tasks.shared.sequences.source_vectors import SourceVectors
 from heedful.tasks.shared.sequences.text_codec import Languages, TextCodec
+
+Item = TypeVar("Item")
 
 
 class SearchingModel(LoadedModel[NetworkType]):
@@ -38,17 +43,44 @@ class SearchingModel(LoadedModel[NetworkType]):
         """What a search asks for scores; it keeps what was recorded on a GPU."""
         raise NotImplementedError
 
+    def _answer(
+        self, asked: Asked[Answer], request: SearchRequest, inputs: int, progress: ProgressCallback
+    ) -> Sequence[Answer]:
+        """Return the answers to some inputs, which ask for these queries."""
+        with self._computing(request):
+            return answer(engine_of(self._scorer), asked, inputs, progress)
+
+    def _stream(
+        self,
+        items: Iterable[Item],
+        asking: Asking[Item, Answer],
+        request: SearchRequest,
+        *,
+        chunk: int,
+        ready: Callable[[], bool] = lambda: True,
+        progress: ProgressCallback = lambda ready: None,
+        refused: Callable[[UserError], Answer] | None = None,
+    ) -> Iterator[Answer]:
+        """Yield the answers to a stream of inputs: see `Pipeline`."""
+        check_whole("chunk", chunk, least=1)  # here, so that it is refused before the first item is asked for
+        around = partial(self._computing, request)
+        return Pipeline(engine_of(self._scorer), asking, progress, around, refused).answers(items, chunk, ready)
+
     @contextmanager
-    def _searching(self, request: SearchRequest) -> Iterator[list[list[Hypothesis]]]:
-        """Search inside the block, and add what is found to its list; refuse it if scores are not numbers."""
-        found: list[list[Hypothesis]] = []
-        with memory_faults(request.memory_advice), evaluation_mode(*self._all_networks()):
-            yield found
+    def _computing(self, request: SearchRequest) -> Iterator[None]:
+        with memory_faults(request.memory_advice):
+            for network in self._all_networks():
+                network.eval()
+            yield
+
+    def _check_found(self, found: Found) -> Found:
+        """Return what was found, or refuse it if scores are not numbers."""
         if not all(found):  # no hypothesis has a score that is a number
             raise UserError(
                 f"The model finds no {self._writes}, as its scores are not numbers: its weights are damaged, or its "
                 "training diverged. Train again, more gently."
             )
+        return found
 
     def _record(self, query: Query, settings: SearchSettings, found: Sequence[int]) -> tuple[SearchNode, ...]:
         """Search once more, with a record of the beam, and mark the way to what was found."""

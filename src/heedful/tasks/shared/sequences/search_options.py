@@ -30,6 +30,13 @@ class SearchRequest:
     shortlist: bool = False  # whether a source's translation has only tokens of a shortlist
     risk: MinimumBayesRisk | None = None  # how one of several samples is chosen; None where all results are returned
 
+    def refuse_lists(self) -> None:
+        """Refuse options that have something for each of several texts, where their number is not known."""
+        if any(not (many is None or isinstance(many, str)) for many in (self.to, self.prefix, *self.require)):
+            raise TypeError(
+                "a stream has one target language, one prefix and one list of words: use `translate` for lists of them"
+            )
+
     def choose(self, found: Iterable[list[Found]]) -> Iterator[list[Found]]:
         """Yield the results of each source that were asked for."""
         return iter(found) if self.risk is None else map(self.risk.choose, found)

@@ -140,18 +140,26 @@ class SequenceTask(SearchingTask):
     def validator(self, bundle: Bundle[EncoderDecoder], prepared: Prepared) -> Validator:
         """Refuse pairs that cannot be scored, before training and not at the first validation."""
         limits = [limit for limit in (source_limit(bundle.model), bundle.model.decoder.longest) if limit is not None]
-        limit = min(limits, default=None)
         longest = max((int(cost.max()) for cost in pair_costs(prepared.valid)), default=0) if prepared.valid else 0
-        if longest > LONGEST_SCORED:
-            raise UserError(
-                f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but at most "
-                f"{LONGEST_SCORED:,} are scored: leave the pair out."
-            )
-        if limit is not None and longest > limit:
-            key = (bundle.recipe.model.longest or (0, ""))[1]
-            way_out = "raise it" if key.endswith("max_places") else 'use `model.positions = "sinusoidal"`'
-            raise UserError(
-                f"`data.valid` has a sentence of {longest:,} tokens with its end marker, but the model has positions "
-                f"for {limit:,} (`model.{key}`): leave the pair out, or {way_out}."
-            )
+        refuse_long_row(bundle.recipe, longest, min(limits, default=None), "sentence", "the pair")
         return super().validator(bundle, prepared)
+
+
+def refuse_long_row(recipe: Recipe, longest: int, limit: int | None, noun: str, row: str) -> None:
+    """Refuse validation rows that cannot be scored, given the most tokens of one with its end marker.
+
+    `limit` is the number of tokens that the model has positions for.
+    """
+    if longest > LONGEST_SCORED:
+        raise UserError(
+            f"`data.valid` has a {noun} of {longest:,} tokens with its end marker, but at most "
+            f"{LONGEST_SCORED:,} are scored: leave {row} out."
+        )
+    if limit is not None and longest > limit:
+        key = (recipe.model.longest or (0, ""))[1]
+        part = key.removesuffix("max_positions")
+        way_out = "raise it" if key.endswith("max_places") else f'use `model.{part}positions = "sinusoidal"`'
+        raise UserError(
+            f"`data.valid` has a {noun} of {longest:,} tokens with its end marker, but the model has positions "
+            f"for {limit:,} (`model.{key}`): leave {row} out, or {way_out}."
+        )

@@ -69,6 +69,11 @@ class TextCodec:
         for text, language in zip(self._target.decode_batch(batch), languages, strict=True):
             yield self.ordinary(text, language) if raw else text
 
+    def decode_draft(self, tokens: Sequence[int], raw: bool) -> str:
+        """Return the text of target pieces that others will follow: never half of a character."""
+        (text,) = self.decode([tokens], [None], raw)
+        return text.rstrip("\N{REPLACEMENT CHARACTER}")
+
     def normalise(self, text: str) -> str:
         """Return the text in the form that the model was trained on."""
         return self._form(text)

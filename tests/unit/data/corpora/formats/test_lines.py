@@ -85,6 +85,14 @@ def test_lines_are_counted_as_they_are_read(tmp_path: Path, text: str, suffix: s
     assert lines.count_lines(file) == len(list(read_lines(file)))
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+def test_lines_in_a_wide_encoding_are_counted_as_they_are_read(tmp_path: Path, encoding: str) -> None:
+    """U+0A05 and U+010A have a byte of a line break, which is none there."""
+    (tmp_path / "some").write_bytes("a line of words\nਅĊ and two\nthree".encode(encoding))
+    file = locate(str(tmp_path / "some"))
+    assert lines.count_lines(file) == len(list(read_lines(file))) == 3
+
+
 @pytest.mark.parametrize(
     ("raw", "kind"),
     [

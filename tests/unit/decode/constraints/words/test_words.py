@@ -21,7 +21,7 @@ from heedful.decode.constraints.words.spelling import occurs
 from heedful.decode.hypothesis import Hypothesis
 from heedful.decode.query import Query
 from heedful.decode.scorer import Scorer
-from heedful.decode.search import decode
+from heedful.decode.waves import decode
 
 CPU = torch.device("cpu")
 
