@@ -137,6 +137,13 @@ def test_a_blank_text_asks_the_engine_for_nothing(service: TranslateService) -> 
     }  # fmt: skip
 
 
+def test_samples_with_required_words_are_drawn_once_with_them(service: TranslateService) -> None:
+    job = job_of(service, TEXT, max_extra=20, temperature=1.0, seed=1, must=["el perro"])
+    finish([job], service.tick)
+    assert all("el perro" in found[0].text for found in job.answers.values())
+    assert service.idle
+
+
 def test_requests_with_equal_options_share_a_batcher_and_others_do_not_stay(one_thread: None) -> None:
     from heedful.tasks.fill.service import FillService
 

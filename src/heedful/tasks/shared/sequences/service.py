@@ -38,7 +38,7 @@ class _Live(Generic[Answer]):
 
     @property
     def done(self) -> bool:
-        return not self.tickets or not self.tickets[0].group.left
+        return not self.tickets[0].group.left
 
 
 class SearchJob(Job, Generic[Answer]):
@@ -90,10 +90,11 @@ class SearchJob(Job, Generic[Answer]):
         return {unit: live.tickets[0].draft for unit, live in self._live.items() if live.tickets}
 
     def _ask(self, unit: int, asked: Asked[Answer]) -> None:
+        while not asked.queries:  # a blank text asks for nothing; samples with required words are only drawn with them
+            after = asked.then([])
+            if not isinstance(after, Asked):
+                (self.answers[unit],) = after
+                return
+            asked = after
         tickets = self._engine.add_all(asked.queries, asked.settings, asked.batch_tokens, drafts=self._drafts)
         self._live[unit] = _Live(asked, tickets)
-        if not tickets:  # a blank text asks for nothing
-            after = asked.then([])
-            assert not isinstance(after, Asked), "nothing follows from nothing"
-            (self.answers[unit],) = after
-            del self._live[unit]
