@@ -138,7 +138,7 @@ def test_a_blank_text_asks_the_engine_for_nothing(service: TranslateService) -> 
 
 
 def test_samples_with_required_words_are_drawn_once_with_them(service: TranslateService) -> None:
-    job = job_of(service, TEXT, max_extra=20, mbr=2, must=["el perro"])
+    job = job_of(service, TEXT, max_extra=20, mbr=2, require=["el perro"])
     finish([job], service.tick)
     assert all("el perro" in found[0].text for found in job.answers.values())
     assert service.idle
