@@ -137,10 +137,13 @@ def test_a_blank_text_asks_the_engine_for_nothing(service: TranslateService) -> 
     }  # fmt: skip
 
 
-def test_samples_with_required_words_are_drawn_once_with_them(service: TranslateService) -> None:
-    job = job_of(service, TEXT, max_extra=20, mbr=2, require=["el perro"])
+def test_samples_with_required_words_are_those_of_a_call(service: TranslateService) -> None:
+    options: dict[str, Any] = {"max_extra": 20, "mbr": 2, "require": ["el perro"]}
+    job = job_of(service, SPACED[0][1], **options)
     finish([job], service.tick)
-    assert all("el perro" in found[0].text for found in job.answers.values())
+    (called,) = service.model.translate_detailed(SPACED[0][1], **options)
+    assert job.results[0]["text"] == called.text
+    assert "el perro" in called.text
     assert service.idle
 
 
