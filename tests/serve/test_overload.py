@@ -222,6 +222,39 @@ def test_explanations_wait_for_each_other_but_not_without_end(server: Running, m
     assert message_of(answer) == "8 explanations are waiting already: try again later."
 
 
+def test_words_of_an_accepted_translation_wait_for_explanations_and_count_in_the_queue(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service, go = server.served("transformer").service, threading.Event()
+    explain, body = service.explain, {"model": "transformer", "text": "the dog"}
+    monkeypatch.setattr(service, "explain", lambda *given: go.wait() and explain(*given))
+    models = server.asking.models
+    with ThreadPoolExecutor(9) as pool, ExitStack() as stack:
+        stack.callback(go.set)
+        waiting = [pool.submit(server.post, "/v1/explain", body) for _ in range(8)]
+        wait_until(lambda: models.explaining == 8)
+        translated = pool.submit(server.post, "/v1/translate", {**TRANSLATE, "details": True})
+        wait_until(lambda: models.explaining == 9)
+        assert models.accepted == 9
+        go.set()
+        assert {one.result().status_code for one in waiting} == {200}
+        assert translated.result().json()["results"][0]["sentences"]
+    wait_until(lambda: server.is_idle)
+
+
+def test_what_fails_in_words_of_a_translation_fails_its_request_alone(
+    server: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*given: Any) -> Any:
+        raise RuntimeError("a fault")
+
+    monkeypatch.setattr("heedful.tasks.translate.service.TranslateJob._sentence", broken)
+    answer = server.post("/v1/translate", {**TRANSLATE, "details": True})
+    assert (answer.status_code, message_of(answer)) == (500, "The server failed to answer: its log says why.")
+    assert server.post("/v1/translate", TRANSLATE).status_code == 200
+    wait_until(lambda: server.is_idle)
+
+
 def test_a_model_without_explanations_says_so(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("heedful.tasks.shared.answering.service.Service.explains", False)
     answer = server.post("/v1/explain", {"model": "bert", "text": "the dog"})

@@ -18,8 +18,9 @@ import httpx
 import pytest
 from tests.serve.questions import BUNDLES
 from tests.shared.patience import PATIENCE
-from tests.shared.refusals import like
+from tests.shared.refusals import like, refuses
 
+import heedful
 from heedful.cli.main import run
 
 SHORT: Final = {"text": "the dog", "max_extra": 2, "beam": 1}
@@ -236,14 +237,23 @@ def test_a_file_of_keys_must_have_keys(
     assert capsys.readouterr().err == like(f"heedful: error: {message}\n")
 
 
-@pytest.mark.parametrize("missing", ["fastapi", "uvicorn", "prometheus_client"])
-def test_a_missing_extra_is_one_line(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, missing: str
-) -> None:
-    from importlib.util import find_spec
+@pytest.fixture(params=["fastapi", "uvicorn", "prometheus_client"])
+def missing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A package of the extra that is not there, before anything of the server was imported."""
+    for name in [name for name in sys.modules if name.startswith("heedful.server")]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.delitem(vars(heedful), "serve", raising=False)  # kept there once it was used
+    monkeypatch.setitem(sys.modules, request.param, None)
+    return str(request.param)
 
-    monkeypatch.setattr("heedful.cli.verbs.serve.find_spec", lambda name: None if name == missing else find_spec(name))
+
+def test_a_missing_extra_is_one_line(capsys: pytest.CaptureFixture[str], missing: str) -> None:
     assert serve(TRANSFORMER) == 2
     assert capsys.readouterr().err == (
         f"heedful: error: `heedful serve` needs {missing}: install them with pip install 'heedful[serve]'.\n"
     )
+
+
+def test_a_missing_extra_is_one_line_in_python(missing: str) -> None:
+    with refuses(f"A server needs {missing}: ..."):
+        heedful.serve([TRANSFORMER])

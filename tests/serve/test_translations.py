@@ -1,7 +1,9 @@
 """Translations: words with their links, runners-up, alternatives, the spacing of long texts, and HTML."""
 
 import random
+import re
 from collections.abc import Callable
+from html import unescape
 from typing import Any
 
 import pytest
@@ -155,6 +157,16 @@ def test_html_keeps_all_but_its_texts(server: Running) -> None:
 
 def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+@pytest.mark.parametrize("name", one_in(4, WITH_ATTENTION, first=2))
+def test_a_sentence_with_tags_around_words_is_translated_as_one(server: Running, name: str) -> None:
+    page = "<p>the <a href='x'>dog</a> sees\n the <b>tree</b>, <i></i>today. <em>a bird</em> likes it.</p>"
+    found = translated(server, name, page, format="html")["text"]
+    text = translated(server, name, "the dog sees the tree, today. a bird likes it.")["text"]
+    assert unescape(re.sub(r"<[^>]*>", "", found)) == text
+    for tag in ("<p>", "</p>", "<a href='x'>", "</a>", "<b>", "</b>", "<i></i>", "<em>", "</em>"):
+        assert tag in found
 
 
 def test_several_pages_are_translated_as_each_alone(server: Running) -> None:

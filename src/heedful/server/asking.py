@@ -44,9 +44,7 @@ class Asking:
             if not call.done.done():
                 raise Refused(499, "The client went away.")
             with in_words(served, fields):
-                job = call.done.result()
-                await self.aside(job.details) if job.detailed else None
-                return job
+                return call.done.result()
         finally:
             call.abandon()
             watch.cancel()
@@ -69,9 +67,7 @@ class Asking:
                     yield _event(event(changes))
                 try:
                     with in_words(served, fields):
-                        job = call.done.result()
-                        await self.aside(job.details) if job.detailed else None
-                        yield _event(last(job)) + end
+                        yield _event(last(call.done.result())) + end
                 except Refused as refused:
                     yield _event({"type": "error", **refused.body})
             finally:
@@ -79,27 +75,27 @@ class Asking:
 
         return StreamingResponse(events(), media_type="text/event-stream")
 
-    async def aside(self, work: Callable[[], Found]) -> Found:
-        """Do what explains, beside the threads of the models."""
+    async def explain(self, work: Callable[[], Found]) -> Found:
+        """Answer a request for an explanation."""
+        self.refuse_more()
         if self.models.explaining >= _MOST_EXPLANATIONS:
             raise Refused(
                 429, f"{_MOST_EXPLANATIONS} explanations are waiting already: try again later.", retry_after=_BACK
             )
+        self.models.asked_to_explain += 1
+        self.models.most = max(self.models.most, self.models.accepted)
+        try:
+            return await self._aside(work)
+        finally:
+            self.models.asked_to_explain -= 1
+
+    async def _aside(self, work: Callable[[], Found]) -> Found:
+        """Do what explains, beside the threads of the models."""
         self.models.explaining += 1
         try:
             return await asyncio.get_running_loop().run_in_executor(self.models.beside, work)
         finally:
             self.models.explaining -= 1
-
-    async def explain(self, work: Callable[[], Found]) -> Found:
-        """Answer a request for an explanation."""
-        self.refuse_more()
-        self.models.asked_to_explain += 1
-        self.models.most = max(self.models.most, self.models.accepted)
-        try:
-            return await self.aside(work)
-        finally:
-            self.models.asked_to_explain -= 1
 
     def refuse_more(self) -> None:
         """Refuse work that the server has no room for, or no time."""
@@ -112,7 +108,7 @@ class Asking:
 
     def _submit(self, served: Served, begin: Callable[[], Job], *, watched: bool = False) -> Call:
         self.refuse_more()
-        call = Call(begin, self.settings.timeout, watched=watched)
+        call = Call(begin, self.settings.timeout, self._aside, watched=watched)
         served.worker.submit(call)
         self.models.most = max(self.models.most, self.models.accepted)
         return call

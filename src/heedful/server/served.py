@@ -79,7 +79,7 @@ class Models:
         self.served = list(served)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="heedful-explain")
         self.explaining = 0  # explanations that wait or are computed
-        self.asked_to_explain = 0  # requests for them; the others belong to translations that are done
+        self.asked_to_explain = 0  # requests for them; the others belong to calls of models
         self.most = 0  # requests that were ever accepted at once
 
     @property
@@ -106,7 +106,7 @@ class Models:
     @property
     def under_way(self) -> int:
         """Amount of work that waits or is under way."""
-        return sum(one.worker.under_way for one in self.served) + self.explaining
+        return self.accepted + self.explaining
 
     @property
     def accepted(self) -> int:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final
@@ -15,14 +15,16 @@ from heedful.tasks.shared.answering.service import Service
 
 ROOM: Final = {"cpu": 48, "cuda": 512}  # sequences that are under way at once
 _SHARE: Final = {"cpu": 8, "cuda": 128}  # of these, the most that one request has
+Aside = Callable[[Callable[[], None]], Awaitable[None]]
 _LOG: Final = logging.getLogger("heedful.server")
 
 
 class Call:
     """One request to a model. The event loop makes it and waits for it; the thread of the model moves it."""
 
-    def __init__(self, begin: Callable[[], Job], seconds: float, *, watched: bool = False) -> None:
-        self.begin, self.watched = begin, watched
+    def __init__(self, begin: Callable[[], Job], seconds: float, aside: Aside, *, watched: bool = False) -> None:
+        """`aside` does beside the thread what adds details to a job: they are a part of the call."""
+        self.begin, self.watched, self._aside = begin, watched, aside
         self.deadline = time.monotonic() + seconds
         self.loop = asyncio.get_running_loop()
         self.done: asyncio.Future[Job] = self.loop.create_future()
@@ -35,7 +37,26 @@ class Call:
         self.gone = True
 
     def settle(self, result: Job | Exception) -> None:
-        """End it; in the event loop."""
+        """End it, once it has its details; in the event loop."""
+        if isinstance(result, Job) and result.detailed and not self.gone:
+            self._adding = asyncio.ensure_future(self._add_details(result))
+        else:
+            self._end(result)
+
+    async def _add_details(self, job: Job) -> None:
+        try:
+            await self._aside(lambda: None if self.gone else job.details())
+        except asyncio.CancelledError:
+            self._end(Refused(503, "The server is stopping.", retry_after=5))
+            raise
+        except Exception as error:
+            self._end(_refusal(error))
+            if not isinstance(error, HeedfulError | Refused):
+                _LOG.exception("a request failed")
+        else:
+            self._end(job)
+
+    def _end(self, result: Job | Exception) -> None:
         if not self.done.done():
             if isinstance(result, Exception):
                 self.done.set_exception(result)

@@ -1,7 +1,6 @@
 """`heedful serve MODEL...`: models of all tasks over HTTP, for programs and for a page in the browser."""
 
 import os
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -14,7 +13,6 @@ from heedful.cli.options import DeviceOption, PrecisionOption, option
 from heedful.config.reading.bundle_config import read_config
 
 KEYS: Final = "HEEDFUL_KEYS"  # environment variable
-_NEEDED: Final = ("fastapi", "uvicorn", "prometheus_client")
 
 
 def command(
@@ -50,9 +48,6 @@ def command(
     Open http://127.0.0.1:8000 in a browser. Requests run together, step by step. On Ctrl-C or a signal to end, what was
     accepted is answered first.
     """
-    missing = [name for name in _NEEDED if find_spec(name) is None]
-    if missing:
-        raise UserError(f"`heedful serve` needs {', '.join(missing)}: install them with pip install 'heedful[serve]'.")
     from heedful.server.settings import ServeSettings, named_folders
 
     settings = ServeSettings(

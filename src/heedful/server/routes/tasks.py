@@ -14,11 +14,13 @@ from heedful.data.corpora.images import LabelledImage
 from heedful.server.asking import Asking, reply
 from heedful.server.errors import Refused
 from heedful.server.html import HtmlTexts
+from heedful.server.html_spans import plain, with_spans
 from heedful.server.schemas import body_of, document
 from heedful.server.served import Served
 from heedful.server.settings import ServeSettings
 from heedful.tasks.shared.answering.jobs import Job
 from heedful.tasks.table import RULES
+from heedful.tasks.translate.service import DETAILED
 
 _OWN: Final = ("model", "stream", "format")
 TEXT: Final = "text"  # the role whose list makes several inputs; of image models it is `image`
@@ -108,13 +110,17 @@ async def translate_html(
 ) -> list[str]:
     """Return pages with their texts translated, in one job."""
     read = [HtmlTexts(page) for page in pages]
-    texts = [{TEXT: text} for page in read for text in page.texts]
+    texts = [(text, spans) for page in read for text, spans in zip(page.texts, page.spans, strict=True)]
     if not texts:
         return list(pages)
+    inputs = [{TEXT: text, DETAILED: bool(spans)} for text, spans in texts]
     fields = {TEXT: None, **served.service.options}
-    job = await asking.job(request, served, partial(served.service.job, texts, options), fields)
-    found = iter(result["text"] for result in job.results)
-    return [page.with_texts([next(found) for _ in page.texts]) for page in read]
+    job = await asking.job(request, served, partial(served.service.job, inputs, options), fields)
+    written = iter(
+        with_spans(text, spans, result) if spans else plain(result["text"])
+        for (text, spans), result in zip(texts, job.results, strict=True)
+    )
+    return [page.with_markup([next(written) for _ in page.texts]) for page in read]
 
 
 # --- inputs -----------------------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.translation import Translation
 from heedful.tasks.translate.words import RUNNERS_UP, plain_words, words_of
 
+DETAILED: Final = "detailed"  # of an input: whether its words are described, whatever the options say
 _LEFT_OUT: Final = ("batch_tokens", "sampling", "aligned")  # of a server's own choice, or of Python only
 _MOST_ALTERNATIVES: Final = 10
 _MOST_EXPLAINED: Final = 256  # tokens, and words: weights grow with their square
@@ -44,18 +45,31 @@ class TranslateService(SearchService):
 
     def job(self, inputs: Sequence[Input], options: Mapping[str, Any], *, watched: bool = False) -> "TranslateJob":
         """See `Service.job`."""
-        return TranslateJob(self, [values["text"] for values in inputs], options, watched)
+        detailed = bool(options.get("details"))
+        return TranslateJob(
+            self,
+            [values["text"] for values in inputs],
+            [bool(values.get(DETAILED, detailed)) for values in inputs],
+            options,
+            watched,
+        )
 
 
 class TranslateJob(SearchJob[list[Translation]]):
     """Texts whose sentences are translated."""
 
     def __init__(
-        self, service: TranslateService, texts: Sequence[str], given: Mapping[str, Any], watched: bool
+        self,
+        service: TranslateService,
+        texts: Sequence[str],
+        described: Sequence[bool],  # texts whose words are described
+        given: Mapping[str, Any],
+        watched: bool,
     ) -> None:
         self._model, self._texts = service.model, [split_with_spacing(text) for text in texts]
         options: Any = given_options(given)
-        self._wanted, self.detailed = options.pop("alternatives", 0), options.pop("details", False)
+        options.pop("details", None)
+        self._wanted, self._described, self.detailed = options.pop("alternatives", 0), described, any(described)
         place, prefix = options.pop("sentence", 0), options.pop("prefix", None)
         sentences: list[Piece] = [piece for pieces in self._texts for piece in pieces]
         if place >= len(sentences):
@@ -94,11 +108,12 @@ class TranslateJob(SearchJob[list[Translation]]):
     def details(self) -> None:
         """See `Job.details`: words, how probable they are, what else was likely, and links to words of the source."""
         unit = 0
-        for result, pieces in zip(self.results, self._texts, strict=True):
-            result["sentences"] = []
-            for number, piece in enumerate(pieces):
-                result["sentences"].append(self._sentence(piece, self.answers[unit][0], number))
-                unit += 1
+        for result, pieces, described in zip(self.results, self._texts, self._described, strict=True):
+            if described:
+                result["sentences"] = [
+                    self._sentence(piece, self.answers[unit + number][0], number) for number, piece in enumerate(pieces)
+                ]
+            unit += len(pieces)
 
     def _sentence(self, piece: Piece, best: Translation, number: int) -> Result:
         if not 0 < len(best.tokens) <= _MOST_EXPLAINED or len(piece.text.split()) > _MOST_EXPLAINED:
