@@ -9,11 +9,11 @@ from torch import nn
 
 from heedful.base.errors import UserError
 from heedful.base.files import new_folder, output_folder
-from heedful.interop.bert import read_bert
-from heedful.interop.language_models import read_gpt2, read_llama
-from heedful.interop.marian import read_marian
-from heedful.interop.model_folder import ModelFolder, open_folder
-from heedful.interop.vit import read_vit
+from heedful.interop.transformers.bert import read_bert
+from heedful.interop.transformers.language_models import read_gpt2, read_llama
+from heedful.interop.transformers.marian import read_marian
+from heedful.interop.transformers.model_folder import ModelFolder, open_folder
+from heedful.interop.transformers.vit import read_vit
 from heedful.models.bundle import Bundle, refuse_used_folder, write_description, write_weights
 from heedful.runs.model_card import write_card
 

@@ -7,8 +7,8 @@ from transformers import ViTConfig, ViTForImageClassification
 from heedful.base.packed import Images
 from heedful.config.model.images import ImageTransformerTable
 from heedful.config.model.pooled import ImageClassifierModel
-from heedful.interop.model_folder import CheckedWeights
-from heedful.interop.vit import vit_weights
+from heedful.interop.transformers.model_folder import CheckedWeights
+from heedful.interop.transformers.vit import vit_weights
 from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier
 from heedful.models.weights import set_weights

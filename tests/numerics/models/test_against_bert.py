@@ -15,7 +15,7 @@ from transformers import BertConfig, BertForPreTraining
 from heedful.base.packed import IGNORED, Packed
 from heedful.config.model.encoder_only import BertModel
 from heedful.data.batches.masked import MaskedBatch
-from heedful.interop.bert import bert_names
+from heedful.interop.transformers.bert import bert_names
 from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel, set_precision
 from heedful.models.weights import set_weights, shapes_of

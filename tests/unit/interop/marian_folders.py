@@ -13,7 +13,7 @@ import torch
 from transformers import MarianConfig, MarianMTModel
 from transformers.utils import logging
 
-from heedful.interop.sentencepiece_file import read_sentencepiece
+from heedful.interop.transformers.tokenizers.sentencepiece_file import read_sentencepiece
 
 Change = Callable[..., None]  # sets values of a JSON file
 

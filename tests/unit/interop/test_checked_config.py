@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.shared.refusals import refuses
 
-from heedful.interop.model_folder import CheckedConfig
+from heedful.interop.transformers.model_folder import CheckedConfig
 
 SETTINGS = CheckedConfig(
     Path("x/config.json"), {"two": 2, "half": 0.5, "yes": True, "word": "swish", "nothing": None, "list": [1]}

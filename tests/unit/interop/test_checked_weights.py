@@ -7,7 +7,7 @@ import torch
 from tests.shared.refusals import refuses
 from torch import Tensor
 
-from heedful.interop.model_folder import CheckedWeights
+from heedful.interop.transformers.model_folder import CheckedWeights
 
 WHERE = Path("x/model.safetensors")
 

@@ -10,7 +10,7 @@ from safetensors.torch import load_file, save_file
 from tests.unit.interop.marian_folders import Change
 
 from heedful.base.errors import UserError
-from heedful.interop.model_folder import open_folder
+from heedful.interop.transformers.model_folder import open_folder
 
 
 def read(folder: Path) -> str:

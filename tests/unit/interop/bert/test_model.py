@@ -22,8 +22,8 @@ from heedful.base.errors import UserError
 from heedful.config.corpora.containers import PlainText
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
-from heedful.interop.bert import read_bert
-from heedful.interop.model_folder import open_folder
+from heedful.interop.transformers.bert import read_bert
+from heedful.interop.transformers.model_folder import open_folder
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
 

@@ -16,8 +16,8 @@ from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegac
 
 from heedful.base.errors import UserError
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
-from heedful.interop.bert import BertVocabulary, read_vocabulary
-from heedful.interop.model_folder import open_folder
+from heedful.interop.transformers.bert import BertVocabulary, read_vocabulary
+from heedful.interop.transformers.model_folder import open_folder
 
 Write = Callable[..., BertVocabulary]
 

@@ -15,8 +15,8 @@ from tokenizers import Tokenizer as Library
 
 from heedful.base.errors import UserError
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
-from heedful.interop.language_models import pair_columns, read_llama
-from heedful.interop.model_folder import open_folder
+from heedful.interop.transformers.language_models import pair_columns, read_llama
+from heedful.interop.transformers.model_folder import open_folder
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
 

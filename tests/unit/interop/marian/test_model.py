@@ -18,9 +18,9 @@ from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN
-from heedful.interop.marian import NEVER, MarianVocabulary, read_marian
-from heedful.interop.model_folder import open_folder
-from heedful.interop.sentencepiece_file import Normalisation, SentencePieceModel
+from heedful.interop.transformers.marian import NEVER, MarianVocabulary, read_marian
+from heedful.interop.transformers.model_folder import open_folder
+from heedful.interop.transformers.tokenizers.sentencepiece_file import Normalisation, SentencePieceModel
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 

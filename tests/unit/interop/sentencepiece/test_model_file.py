@@ -7,7 +7,7 @@ import sentencepiece
 from tests.unit.interop.marian_folders import ENGLISH, spm
 
 from heedful.base.errors import UserError
-from heedful.interop.sentencepiece_file import read_sentencepiece
+from heedful.interop.transformers.tokenizers.sentencepiece_file import read_sentencepiece
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])

@@ -5,7 +5,7 @@ from google.protobuf.descriptor_pb2 import FieldDescriptorProto, FileDescriptorP
 from hypothesis import given
 from hypothesis import strategies as st
 
-from heedful.interop.sentencepiece_file import read_fields
+from heedful.interop.transformers.tokenizers.sentencepiece_file import read_fields
 
 
 @given(st.text(), st.integers(-(2**31), 2**31 - 1), st.booleans())

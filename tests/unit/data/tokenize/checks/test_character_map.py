@@ -9,7 +9,7 @@ from tests.unit.interop.marian_folders import ENGLISH, spm
 from tokenizers import normalizers
 
 from heedful.data.tokenize.checked_json import check_character_map
-from heedful.interop.sentencepiece_file import read_sentencepiece
+from heedful.interop.transformers.tokenizers.sentencepiece_file import read_sentencepiece
 
 
 def rules_of(name: str) -> bytes:

@@ -8,7 +8,7 @@ from tokenizers import Tokenizer as Library
 
 from heedful.base.errors import UserError
 from heedful.data.tokenize.checked_json import LONGEST_PIECE, check_tokenizer_json
-from heedful.interop.model_folder import ModelFolder
+from heedful.interop.transformers.model_folder import ModelFolder
 
 UNNAMED: Final = "[row-"  # prefix of the names of rows without a piece
 _FILLING: Final = 128  # fewer rows than this may lack a piece: some pad a matrix to a multiple of this number

@@ -15,7 +15,7 @@ from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.task_rules import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.interop.model_folder import ACTIVATIONS, CheckedConfig, CheckedWeights, ModelFolder
+from heedful.interop.transformers.model_folder import ACTIVATIONS, CheckedConfig, CheckedWeights, ModelFolder
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier

@@ -16,8 +16,8 @@ from heedful.config.model.language import LanguageModelTable
 from heedful.config.reading.load import recipe_from_json
 from heedful.config.task_rules import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.interop.byte_level import read_byte_level
-from heedful.interop.model_folder import ACTIVATIONS, CheckedConfig, CheckedWeights, ModelFolder
+from heedful.interop.transformers.model_folder import ACTIVATIONS, CheckedConfig, CheckedWeights, ModelFolder
+from heedful.interop.transformers.tokenizers.byte_level import read_byte_level
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import LanguageModel

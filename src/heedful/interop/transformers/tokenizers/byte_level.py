@@ -20,8 +20,13 @@ from torch import Tensor
 from heedful.base.errors import UserError
 from heedful.base.files import read_bytes, read_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN, Tokenizer
-from heedful.interop.model_folder import CheckedConfig, ModelFolder
-from heedful.interop.vocabulary_files import UNNAMED, load_library, refuse_long_pieces, refuse_other_size
+from heedful.interop.transformers.model_folder import CheckedConfig, ModelFolder
+from heedful.interop.transformers.tokenizers.vocabulary_files import (
+    UNNAMED,
+    load_library,
+    refuse_long_pieces,
+    refuse_other_size,
+)
 
 NEVER: Final = -100.0  # bias of copies: a factor of e^-100 makes them impossible
 _LIBRARY, _CONFIG, _ADDED = "tokenizer.json", "tokenizer_config.json", "added_tokens.json"

@@ -16,7 +16,7 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from tokenizers import Tokenizer as Library
 
 from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer, tag_of
-from heedful.interop.sentencepiece_file import SentencePieceModel
+from heedful.interop.transformers.tokenizers.sentencepiece_file import SentencePieceModel
 
 SPACE: Final = "▁"
 _MARK: Final = "\ufdd0"  # a Unicode noncharacter: no text contains it

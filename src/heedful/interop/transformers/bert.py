@@ -21,8 +21,13 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.task_rules import model_of
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.interop.model_folder import CheckedConfig, ModelFolder
-from heedful.interop.vocabulary_files import UNNAMED, load_library, refuse_long_pieces, refuse_other_size
+from heedful.interop.transformers.model_folder import CheckedConfig, ModelFolder
+from heedful.interop.transformers.tokenizers.vocabulary_files import (
+    UNNAMED,
+    load_library,
+    refuse_long_pieces,
+    refuse_other_size,
+)
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel

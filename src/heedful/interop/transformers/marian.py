@@ -16,10 +16,14 @@ from heedful.base.files import read_bytes, read_json
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.interop.model_folder import CheckedConfig, CheckedWeights, ModelFolder
-from heedful.interop.sentencepiece_file import LONGEST_PIECE, SentencePieceModel, read_sentencepiece
-from heedful.interop.sentencepiece_tokenizer import build_tokenizer
-from heedful.interop.vocabulary_files import refuse_long_pieces
+from heedful.interop.transformers.model_folder import CheckedConfig, CheckedWeights, ModelFolder
+from heedful.interop.transformers.tokenizers.sentencepiece_file import (
+    LONGEST_PIECE,
+    SentencePieceModel,
+    read_sentencepiece,
+)
+from heedful.interop.transformers.tokenizers.sentencepiece_tokenizer import build_tokenizer
+from heedful.interop.transformers.tokenizers.vocabulary_files import refuse_long_pieces
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder

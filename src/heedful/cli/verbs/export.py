@@ -1,0 +1,48 @@
+"""`heedful export MODEL --to FORMAT -o FOLDER`: write a model in the format of another library."""
+
+from pathlib import Path
+from typing import Annotated
+
+from heedful.cli import messages
+from heedful.cli.options import ModelArgument, json_option, option, out_option
+from heedful.cli.output import write_result
+from heedful.interop.formats import FORMATS
+
+
+def command(
+    model: ModelArgument,
+    to: Annotated[str, option(f"Format: {', '.join(FORMATS)}.", "--to", metavar="FORMAT")],
+    out: Annotated[str, out_option("")],
+    precision: Annotated[
+        str | None,
+        option("Precision of the weights, where the format has several (default: float32).", "--precision"),
+    ] = None,
+    samples: Annotated[
+        Path | None,
+        option("Lines to compare both models on (default: validation data).", "--samples", metavar="FILE"),
+    ] = None,
+    as_json: Annotated[bool, json_option("the folder, the format and the comparison")] = False,
+) -> None:
+    """Write a model in the format of another library, open it there, and compare its answers with the original's.
+
+    Nothing is written if they differ, or if the format cannot hold the model. `heedful doctor RECIPE` says so before
+    training.
+    """
+    from heedful.interop.exporting import export_model, facts_of  # importing torch takes seconds
+
+    with messages.busy(f"exporting {model}"):
+        found = export_model(model, to, out, precision, samples)
+    if as_json:
+        write_result(facts_of(found))
+        return
+    print(f"{model} is written for {found.format.library} in {found.folder}")
+    compared = found.comparison
+    if compared is None:
+        messages.note(
+            f"It was not compared with the original, as {found.format.library} is not installed: "
+            f"`pip install {found.format.package}`, and export it again."
+        )
+    elif compared.lost is None:
+        print(f"Compared on {compared.of}: equal answers, scores within {compared.difference:.1g}")
+    else:
+        print(f"Compared on {compared.of}: {compared.lost:+.2f} BLEU lost")

@@ -1,0 +1,1 @@
+"""Models of `transformers`, in the layout of its folders."""

@@ -1,0 +1,1 @@
+"""Vocabularies of `transformers`: SentencePiece, byte-level BPE and WordPiece."""
