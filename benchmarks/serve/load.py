@@ -10,6 +10,8 @@ line       short requests while a text of 1,500 tokens is translated, and withou
 peer       the base model next to CTranslate2, whose micro-batches of 10 ms stand behind the same routes: the peaks of
            both, then Poisson arrivals at half of the slower one's peak. Nine of ten requests are one line of the file
            --sources, one has some 200 to 400 tokens
+gpu        the base model on --device: requests of one line of 20 to 34 tokens from 512 clients, then Poisson arrivals
+           at half of that rate. Not among the parts that run by default
 
 Client and server share the machine. Rates are of requests; p95 is of short requests.
 """
@@ -240,6 +242,25 @@ def measure_peer(work: Work) -> None:
             work.report(**figures)
 
 
+def measure_gpu(work: Work) -> None:
+    """One-line requests to a server on a GPU."""
+    model: Any = heedful.load(work.options.base, "cpu")
+    encode = model.vocabularies["source"].encode
+    text = work.options.sources.read_text(encoding="utf-8").splitlines()
+    lines = [line for line in text if 20 <= len(encode(line)) <= 34]
+    clients, seconds = (16 if work.tiny else 512), work.seconds(30)
+    with Server.of_ours(work.options.base, "--device", work.options.device, "--queue", "4096", threads=8) as server:
+        closed_loop(server.port, clients, short_asks(lines), work.seconds(10))
+        found = closed_loop(server.port, clients, short_asks(lines, 1), seconds)
+        peak = len(answered(found)) / seconds
+        ask = short_asks(lines, 2)
+        later = poisson(server.port, peak / 2, [ask() for _ in range(int(peak * seconds / 2))])
+        times = [reply.seconds for reply in answered(later)]
+    work.report(
+        requests_s_gpu=peak, gpu_p95_ms=1e3 * percentile(times, 0.95), gpu_5xx=errors(found), gpu_clients=clients
+    )
+
+
 def _peak(server: Server, lines: Sequence[str], seconds: float) -> float:
     closed_loop(server.port, 8, mixed_asks(lines, 0), min(4.0, seconds))
     return len(answered(closed_loop(server.port, 64, mixed_asks(lines, 1), seconds))) / seconds
@@ -257,15 +278,17 @@ MEASURES: Mapping[str, Callable[[Work], None]] = {
     "memory": measure_memory,
     "line": measure_line,
     "peer": measure_peer,
+    "gpu": measure_gpu,
 }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--parts", default=",".join(MEASURES), help=f"some of {', '.join(MEASURES)}")
-    parser.add_argument("--demo", type=Path, required=True, help="the demo's model")
-    parser.add_argument("--base", type=Path, help="a trained translator, for `peer`")
+    parser.add_argument("--parts", default=",".join([*MEASURES][:-1]), help=f"some of {', '.join(MEASURES)}")
+    parser.add_argument("--demo", type=Path, help="the demo's model")
+    parser.add_argument("--base", type=Path, help="a trained translator, for `peer` and `gpu`")
     parser.add_argument("--sources", type=Path, help="lines that it translates")
+    parser.add_argument("--device", default="cuda", help="the device of the part `gpu`")
     parser.add_argument("--merge", action="store_true", help="keep what is recorded and not measured again")
     parser.add_argument("--results", type=Path, default=RESULTS, help="the folder to record in")
     parser.add_argument(
@@ -273,8 +296,10 @@ def main() -> None:
     )
     options = parser.parse_args()
     parts = choose_names(parser, "--parts", options.parts, tuple(MEASURES))
-    if "peer" in parts and not (options.base and options.sources):
-        parser.error("the part `peer` needs --base and --sources")
+    if {"peer", "gpu"} & {*parts} and not (options.base and options.sources):
+        parser.error("the parts `peer` and `gpu` need --base and --sources")
+    if not options.demo and {"clients", "overload", "memory", "line"} & {*parts}:
+        parser.error("these parts need --demo")
     work = Work(Results("serve_load", None if options.tiny else options.results, options.merge), options)
     for part in parts:
         with work.results.part(part):

@@ -19,7 +19,7 @@ from heedful.decode.shortlist import Shortlists
 from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.models.protocols import Decoder, Generator, State, with_words
 from heedful.native.decoder import NativeDecoder, native_decoder
-from heedful.native.few_rows import ranks_by_kernel
+from heedful.native.floats import has_float_maps, ranks_by_kernel
 from heedful.native.int8 import is_int8
 from heedful.native.library import library
 from heedful.nn.layers.embedding import Output
@@ -33,13 +33,14 @@ class SingleModel:
 
     @cached_property
     def decoder(self) -> Decoder:
-        """What takes the steps: kernels, where they can run an int8 decoder."""
-        if is_int8(self.model):
+        """What takes the steps: kernels, where they can run the decoder."""
+        if is_int8(self.model) or has_float_maps(self.model):
             found = native_decoder(self.model.decoder)
             if isinstance(found, NativeDecoder):
                 return found
             if library() is not None:
-                detail(f"int8: PyTorch runs this decoder, not the kernels: {found}")
+                precision = "int8" if is_int8(self.model) else "float32"
+                detail(f"{precision}: PyTorch runs this decoder, not the kernels: {found}")
         return self.model.decoder
 
     @property

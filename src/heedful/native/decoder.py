@@ -4,6 +4,7 @@ Keys and values stay where they were written: for each position of each sentence
 is the row that wrote the entry of row k at position t. A sentence that leaves takes its slot with it; nothing moves.
 """
 
+import sys
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
@@ -20,16 +21,19 @@ from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.state import TransformerState
 from heedful.native.decoder_plan import DecoderPlan, Memory, memory_map
 from heedful.native.encoder import hooks_of, place_rows
+from heedful.native.floats import PackedFloats, versions_of
 from heedful.native.int8 import Int8Output
 from heedful.native.library import Library, library
 from heedful.native.memory import workspace
-from heedful.native.plan import NotNativeError, Shape, X
+from heedful.native.plan import Shape, X
 from heedful.native.step_call import StepCall, normaliser_of
+from heedful.native.weights import NotNativeError, weights_of
 from heedful.nn.evaluation_mode import computes_by_equation
 
 _ROOM: Final = 64  # positions of a new cache, besides twice what is read; untouched memory costs nothing
 _SLOTS: Final = 8  # of a state that others join, half of them free
 _REGION: Final = 64  # rows of memory by which the region of a slot grows
+_LONGEST: Final = 256  # tokens of a prompt in float32: PyTorch reads longer ones faster
 _LARGE: Final = 1 << 30  # bytes of a new cache above which it begins small
 
 
@@ -162,18 +166,17 @@ class NativeState:
 
 
 class NativeDecoder:
-    """A decoder with int8 maps whose steps kernels run; the decoder itself does what they cannot do."""
+    """A decoder whose steps kernels run; the decoder itself does what they cannot do."""
 
     def __init__(self, decoder: TransformerDecoder, kernels: Library) -> None:
         self.output, self._decoder, self._kernels = decoder.output, decoder, kernels
-        self._hooks = hooks_of(decoder)
-        output = decoder.output
-        if not isinstance(output, Int8Output):
-            raise NotNativeError("its output layer is not in int8")
+        self._original, self._hooks = decoder, hooks_of(decoder)
+        self._versions = versions_of(decoder)
+        self._longest = sys.maxsize if isinstance(decoder.output, Int8Output) else _LONGEST
         blocks = [decoder._block(layer) for layer in range(len(decoder.blocks))]
         parts = decoder.embedding, blocks, decoder.final
-        self._words = output.map.out_features
-        self._step = DecoderPlan(*parts, output.map.packed, self._words)
+        self._words = len(decoder.output.weight)
+        self._step = DecoderPlan(*parts, weights_of(decoder.output).packed(), self._words)
         self._reading = DecoderPlan(*parts, None, 0) if blocks[0].cross is None else None
         self._shape = Shape(blocks[0].attention.shape)
         self._memory_maps = [memory_map(block.cross) for block in blocks if block.cross is not None]
@@ -183,8 +186,11 @@ class NativeDecoder:
         made = copy(self)
         made._decoder = with_words(self._decoder, words_U)
         output = made.output = made._decoder.output
-        assert isinstance(output, Int8Output)
-        made._step, made._words = self._step.with_output(output.map.packed), len(words_U)
+        if isinstance(output, Int8Output):
+            made._step = self._step.with_output(output.map.packed)
+        else:
+            made._step = self._step.with_output(PackedFloats.of(output.weight, output.bias))
+        made._words = len(words_U)
         return made
 
     @property
@@ -210,6 +216,8 @@ class NativeDecoder:
             or (memory is not None and (prompt is not None or int(memory.layout.lengths.min()) < 1))
             or computes_by_equation()
             or any(self._hooks)
+            or versions_of(self._original) != self._versions  # weights have changed since they were packed
+            or (prompt is not None and prompt.layout.bound > self._longest)
         ):
             return self._decoder.start(memory, beams, aligned, prompt)
         self._decoder._check(memory)
@@ -324,7 +332,7 @@ def _longer(x: Tensor, axis: int, more: int) -> Tensor:
 
 
 def native_decoder(decoder: Decoder) -> NativeDecoder | str:
-    """Return a decoder whose steps kernels run, or why they cannot; it must have int8 maps."""
+    """Return a decoder whose steps kernels run, or why they cannot; kernels must multiply by its maps."""
     if not isinstance(decoder, TransformerDecoder):
         return f"they run the decoders of Transformers, not {type(decoder).__name__}"
     kernels = library()

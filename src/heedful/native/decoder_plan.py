@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from heedful.models.transformer.blocks import DecoderBlock
-from heedful.native.int8 import Packed8
 from heedful.native.library import EMBED, MEMORY, NORMALISE, PACKED, STEP, Op
 from heedful.native.plan import OUT, WIDE, Ending, Plan, Shape, X, check_attention, read_attention
+from heedful.native.weights import Packed
 from heedful.nn.attention.multi_head import CrossAttention
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.positions import Learned, Sinusoidal
@@ -22,7 +22,7 @@ class DecoderPlan(Plan):
     """All blocks of a decoder and the final norm; for steps, embedding and output layer too, or for prompts."""
 
     def __init__(
-        self, embedding: Embedding, blocks: Sequence[DecoderBlock], final: nn.Module, output: Packed8 | None, size: int
+        self, embedding: Embedding, blocks: Sequence[DecoderBlock], final: nn.Module, output: Packed | None, size: int
     ) -> None:
         """Take an output layer of so many words for steps; without one, the plan reads prompts."""
         width = embedding.weight.shape[1]
@@ -70,7 +70,7 @@ class DecoderPlan(Plan):
         """Whether an operation reads tokens; else the caller puts vectors into X."""
         return self._embedding is not None
 
-    def with_output(self, packed: Packed8) -> Self:
+    def with_output(self, packed: Packed) -> Self:
         """Return the plan with another output layer and without a normaliser; it shares all other operations."""
         made = copy(self)
         made.ops, made.widths, made._frozen = self.ops[:-2], [*self.widths], None
@@ -124,7 +124,7 @@ def _table(positions: nn.Module, bound: int) -> Tensor:
     return positions.table
 
 
-def memory_map(cross: CrossAttention) -> tuple[Shape, Packed8]:
+def memory_map(cross: CrossAttention) -> tuple[Shape, Packed]:
     """Return the heads of attention over a memory, and the map from a memory to their keys and values."""
     shape = Shape(cross.shape)
     return shape, shape.widen(cross.project_memory, queries=False, memory=True)

@@ -1,7 +1,8 @@
 """Blocks of encoders that kernels run: one call per block, over packed sentences."""
 
+import sys
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import torch
 import torch.nn.functional as F
@@ -10,10 +11,16 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Layout
 from heedful.models.transformer.blocks import EncoderBlock
+from heedful.native.floats import FloatMap, versions_of
+from heedful.native.int8 import is_int8
 from heedful.native.library import Frame, library
 from heedful.native.memory import workspace
-from heedful.native.plan import NotNativeError, Plan, X, encoder_block
+from heedful.native.plan import Plan, X, encoder_block
+from heedful.native.weights import NotNativeError
 from heedful.nn.evaluation_mode import computes_by_equation
+
+_MOST: Final = 512  # rows in float32: PyTorch is as fast with more, and later faster
+_LONGEST: Final = 64  # tokens of a sentence in float32: attention of PyTorch reads longer ones faster
 
 
 class NativeBlock:
@@ -21,12 +28,23 @@ class NativeBlock:
 
     def __init__(self, block: EncoderBlock, plan: Plan) -> None:
         self._block, self._plan, self._hooks = block, plan, hooks_of(block)
+        self._versions = versions_of(block)
+        in_int8 = is_int8(block)
+        self._most, self._longest = (sys.maxsize, sys.maxsize) if in_int8 else (_MOST, _LONGEST)
 
     def __call__(self, x: Float[Tensor, "N E"], layout: Layout) -> Float[Tensor, "N E"]:
         """Transform all tokens."""
         kernels = library()
         has_gradient = torch.is_grad_enabled() and x.requires_grad
-        if kernels is None or not len(x) or has_gradient or computes_by_equation() or any(self._hooks):
+        if (
+            kernels is None
+            or not 0 < len(x) <= self._most
+            or layout.bound > self._longest
+            or has_gradient
+            or computes_by_equation()
+            or any(self._hooks)
+            or versions_of(self._block) != self._versions  # weights have changed since they were packed
+        ):
             return type(self._block).forward(self._block, x, layout)
         width = self._plan.width
         y = F.pad(x.detach().float(), (0, self._plan.stride(X) - width))
@@ -54,7 +72,7 @@ def hooks_of(module: nn.Module) -> list[Mapping[int, Any]]:
 
 
 def use_native_blocks(network: nn.Module) -> dict[str, str]:
-    """Let kernels run the blocks of a network that has int8 maps; return what they cannot run, and why."""
+    """Let kernels run the blocks of a network whose maps they multiply by; return what they cannot run, and why."""
     refused = {}
     for name, module in network.named_modules():
         if isinstance(module, EncoderBlock):
@@ -66,6 +84,13 @@ def use_native_blocks(network: nn.Module) -> dict[str, str]:
             forward: Any = NativeBlock(module, plan)
             module.forward = forward  # type: ignore[method-assign]  # the module stays, for whoever looks inside
     return refused
+
+
+def forget_kernels(network: nn.Module) -> None:
+    """Let the modules of a network compute again: their weights are about to change."""
+    for module in network.modules():
+        if isinstance(module.__dict__.get("forward"), FloatMap | NativeBlock):
+            del module.__dict__["forward"]
 
 
 def _width(block: EncoderBlock) -> int:

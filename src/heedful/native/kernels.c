@@ -1,5 +1,4 @@
-// Transformers on a CPU, with int8 weights: a list of operations on rows of buffers, run by one call. And products of
-// a few rows with float32 weights.
+// Transformers on a CPU, with int8 or float32 weights: a list of operations on rows of buffers, run by one call.
 //
 //   y = (q_x . q_w) s_x s_w + b     q_x, q_w whole numbers from -127 to 127; one scale per row of x, one per column of w
 //
@@ -25,6 +24,7 @@
 #define INLINE static inline __attribute__((always_inline))
 #define APART 64  // between rows of q: rows whose distance is a power of two are in each other's way in a cache
 #define AHEAD 4096  // bytes by which weights are asked for before they are used; what follows them is there to be read
+#define IN_CACHE (1 << 16)  // floats that a core keeps next to the weights that it multiplies by
 #define CHUNK 4096  // columns that one thread normalises at a time
 #define ROWS _Pragma("omp for schedule(static)") for (int64_t r = 0; r < f->rows; r++)
 
@@ -111,7 +111,7 @@ INLINE V activate(V x, int kind) {
 
 // --- what is run ------------------------------------------------------------------------------------------------------
 
-enum { LINEAR, NORM, ATTEND, ROTATE, GATE, STORE, EMBED, NORMALISE };
+enum { LINEAR, NORM, ATTEND, ROTATE, GATE, STORE, EMBED, NORMALISE, FLOATS };
 enum { STEP, MEMORY, PACKED };  // over what a row attends to
 
 typedef struct {
@@ -121,7 +121,7 @@ typedef struct {
   int32_t heads, groups, key, value;      // heads of queries, of keys and values; their padded widths
   int32_t rotated, causal, radius, free;  // columns that are rotated; -1 for no radius
   float factor, eps;                      // of what is skipped, or of scores
-  const uint8_t* w;                       // [n / 32][k / 4][32][4], 128 more than the weights
+  const uint8_t* w;                       // [n / 32][k / 4][32][4], 128 more than the weights; floats: [n / 32][k][32]
   const float *scale, *bias;              // [n]; of a norm, its factors and what is added
   const float* waves;                     // [positions][rotated / 2 sines, rotated / 2 cosines], or [rotated][n] to add
   float *keys, *values;                   // of the cache [slots][room][beams][groups * width], or of the memory
@@ -174,14 +174,16 @@ INLINE void quantize(const float* x, int k, int8_t* q, float* scale, int32_t* su
 
 // Finish 32 columns of `count` rows, from the sums of products: scales, bias, activation, skip connection.
 static __attribute__((noinline)) void finish(const Op* o, const Frame* f, int64_t first, int64_t count, int c,
-                                             const int32_t (*sums)[32]) {
+                                             const void* products) {
   for (int64_t m = 0; m < count; m++) {
     int64_t r = first + m;
     float* y = f->buffer[o->out] + r * f->stride[o->out] + c;
     const float* skip = o->skip >= 0 ? f->buffer[o->skip] + r * f->stride[o->skip] + c : 0;
     for (int i = 0; i < 32; i += W) {
-      V products = WHOLE(sums[m] + i, f->row_sum[r]);
-      V x = F(fmadd)(products, F(mul)(all(f->row_scale[r]), F(loadu)(o->scale + c + i)), F(loadu)(o->bias + c + i));
+      const void* sums = (const float*)products + 32 * m + i;  // or whole numbers, which are as large
+      V b = F(loadu)(o->bias + c + i), x;
+      if (o->kind == FLOATS) x = F(add)(F(loadu)(sums), b);
+      else x = F(fmadd)(WHOLE(sums, f->row_sum[r]), F(mul)(all(f->row_scale[r]), F(loadu)(o->scale + c + i)), b);
       x = activate(x, o->act);
       if (skip) x = F(fmadd)(all(o->factor), F(loadu)(skip + i), x);
       F(storeu)(y + i, x);
@@ -219,7 +221,7 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
     _mm512_store_si512(found[m], sums[m][0]);
     _mm512_store_si512(found[m] + 16, sums[m][1]);
   }
-  finish(o, f, r, M, block * 32, (const int32_t(*)[32])found);
+  finish(o, f, r, M, block * 32, found);
 }
 #else
 #define TILE 3
@@ -251,21 +253,74 @@ INLINE void tile(const int M, const Op* o, const Frame* f, int block, int64_t r,
 #pragma GCC unroll 3
   for (int m = 0; m < M; m++)
     for (int j = 0; j < 4; j++) _mm256_store_si256((__m256i*)(found[m] + 8 * j), sums[m][j]);
-  finish(o, f, r, M, block * 32, (const int32_t(*)[32])found);
+  finish(o, f, r, M, block * 32, found);
 }
 #endif
 
-#define CASE(M) case M: tile(M, o, f, block, r, 1); break;
-INLINE void block_of_columns(const Op* o, const Frame* f, int block) {
-  for (int64_t r = 0; r < f->rows; r += TILE) switch (f->rows - r) {
-      CASE(1) CASE(2)
-#if TILE == 12
-      CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11)
-#endif
-      default:
-        if (f->rows <= TILE) tile(TILE, o, f, block, r, 1);
-        else tile(TILE, o, f, block, r, 0);
+// The same with float32 weights: each sum is over the columns in their order.
+INLINE void tile_of_packed(const int M, const Op* o, const Frame* f, int block, int64_t r, const int far) {
+  V sums[TILE][32 / W];
+  const float* w = (const float*)o->w + (size_t)block * 32 * o->k;
+  int64_t stride = f->stride[o->in];
+  const float* x = f->buffer[o->in] + r * stride;
+#pragma GCC unroll 12
+  for (int m = 0; m < M; m++)
+    for (int j = 0; j < 32 / W; j++) sums[m][j] = F(setzero)();
+  for (int i = 0; i < o->k; i++, w += 32) {
+    V v[32 / W];
+#pragma GCC unroll 4
+    for (int j = 0; j < 32 / W; j++) v[j] = F(loadu)(w + W * j);
+    if (far) {
+      _mm_prefetch((const char*)w + AHEAD, _MM_HINT_T0);
+      _mm_prefetch((const char*)w + AHEAD + 64, _MM_HINT_T0);
     }
+#pragma GCC unroll 12
+    for (int m = 0; m < M; m++) {
+      V a = all(x[m * stride + i]);
+#pragma GCC unroll 4
+      for (int j = 0; j < 32 / W; j++) sums[m][j] = F(fmadd)(a, v[j], sums[m][j]);
+    }
+  }
+  float found[TILE][32];
+#pragma GCC unroll 12
+  for (int m = 0; m < M; m++)
+    for (int j = 0; j < 32 / W; j++) F(storeu)(found[m] + W * j, sums[m][j]);
+  finish(o, f, r, M, block * 32, found);
+}
+
+#define CASE(M) case M: TILE_OF(M, 1); break;
+#if TILE == 12
+#define CASES CASE(1) CASE(2) CASE(3) CASE(4) CASE(5) CASE(6) CASE(7) CASE(8) CASE(9) CASE(10) CASE(11)
+#else
+#define CASES CASE(1) CASE(2)
+#endif
+#define ALL_TILES(first, end)                                                              \
+  for (int64_t r = first; r < end; r += TILE) switch (end - r) {                            \
+      CASES                                                                                \
+      default:                                                                             \
+        if (f->rows <= TILE) TILE_OF(TILE, 1);                                             \
+        else TILE_OF(TILE, 0);                                                             \
+    }
+
+INLINE void block_of_columns(const Op* o, const Frame* f, int block) {
+#define TILE_OF(M, far) tile(M, o, f, block, r, far)
+  ALL_TILES(0, f->rows)
+#undef TILE_OF
+}
+
+// Rows that are many are taken in groups that stay in a cache while all weights pass.
+static void linear_of_floats(const Op* o, const Frame* f) {
+#define TILE_OF(M, far) tile_of_packed(M, o, f, block, r, far)
+  int64_t group = (IN_CACHE / o->k / TILE + 1) * TILE;
+  for (int64_t first = 0; first < f->rows; first += group) {
+    int64_t end = first + group < f->rows ? first + group : f->rows;
+#pragma omp for schedule(static) nowait
+    for (int block = 0; block < o->n / 32; block++) {
+      ALL_TILES(first, end)
+    }
+  }
+#pragma omp barrier
+#undef TILE_OF
 }
 
 #ifdef __AMX_INT8__
@@ -297,7 +352,7 @@ static void block_by_tiles(const Op* o, const Frame* f, int block) {
     _tile_stored(0, sums[0], 128); _tile_stored(1, &sums[0][16], 128);
     _tile_stored(2, sums[16], 128); _tile_stored(3, &sums[16][16], 128);
     int64_t count = f->rows - r < 32 ? f->rows - r : 32;
-    finish(o, f, r, count, block * 32, (const int32_t(*)[32])sums);
+    finish(o, f, r, count, block * 32, sums);
   }
 }
 #endif
@@ -315,69 +370,6 @@ static void linear(const Op* o, const Frame* f) {
 #endif
 #pragma omp for schedule(static)
   for (int block = 0; block < o->n / 32; block++) block_of_columns(o, f, block);
-}
-
-// --- products with float32 weights ------------------------------------------------------------------------------------
-
-#define COLUMNS 4  // rows of w that are read at once
-#ifdef __AVX512F__
-#define FEW 6  // rows of x
-#else
-#define FEW 2
-#endif
-
-// M rows times COLUMNS rows of w, as PyTorch stores it. What this waits for is memory: each row of w comes once.
-INLINE void tile_of_floats(const int M, const float* x, int64_t stride, const float* w, const float* bias, int64_t k,
-                           float* y, int64_t n, int from) {
-  V sums[FEW][COLUMNS];
-  int64_t whole = k / W * W;
-#pragma GCC unroll 6
-  for (int m = 0; m < M; m++)
-    for (int j = 0; j < COLUMNS; j++) sums[m][j] = F(setzero)();
-  for (int64_t i = 0; i < whole; i += W) {
-    V v[COLUMNS];
-#pragma GCC unroll 4
-    for (int j = 0; j < COLUMNS; j++) {
-      v[j] = F(loadu)(w + j * k + i);
-      _mm_prefetch((const char*)(w + (COLUMNS + j) * k + i), _MM_HINT_T0);
-    }
-#pragma GCC unroll 6
-    for (int m = 0; m < M; m++) {
-      V a = F(loadu)(x + m * stride + i);
-#pragma GCC unroll 4
-      for (int j = 0; j < COLUMNS; j++) sums[m][j] = F(fmadd)(a, v[j], sums[m][j]);
-    }
-  }
-#pragma GCC unroll 6
-  for (int m = 0; m < M; m++)
-    for (int j = from; j < COLUMNS; j++) {
-      float sum = sum_of(sums[m][j]);
-      for (int64_t i = whole; i < k; i++) sum = fmaf(x[m * stride + i], w[j * k + i], sum);
-      y[m * n + j] = bias ? sum + bias[j] : sum;
-    }
-}
-
-// y = x W^T + b, W [n][k]; n is at least COLUMNS
-void heedful_product(const float* x, int64_t rows, int64_t stride, const float* w, const float* bias, int64_t n,
-                     int64_t k, float* y, int32_t threads) {
-  (void)threads;
-#define TILE_OF(M) \
-  tile_of_floats(M, x + r * stride, stride, w + c * k, bias ? bias + c : 0, k, y + r * n + c, n, (int)(block - c)); \
-  break;
-#pragma omp parallel for num_threads(threads) schedule(static)
-  for (int64_t block = 0; block < n; block += COLUMNS) {
-    int64_t c = block + COLUMNS <= n ? block : n - COLUMNS;  // the last block begins earlier, and writes what is left
-    for (int64_t r = 0; r < rows; r += FEW) switch (rows - r) {
-        case 1: TILE_OF(1)
-#if FEW == 6
-        case 2: TILE_OF(2)
-        case 3: TILE_OF(3)
-        case 4: TILE_OF(4)
-        case 5: TILE_OF(5)
-#endif
-        default: TILE_OF(FEW)
-      }
-  }
 }
 
 // --- norms and gates --------------------------------------------------------------------------------------------------
@@ -594,6 +586,7 @@ void heedful_run(const Op* ops, int64_t count, const Frame* f, int32_t threads) 
     const Op* o = ops + i;
     switch (o->kind) {
       case LINEAR: linear(o, f); break;
+      case FLOATS: linear_of_floats(o, f); break;
       case NORM: norm(o, f); break;
       case ATTEND: attend(o, f); break;
       case ROTATE: rotate(o, f); break;

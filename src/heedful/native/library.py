@@ -15,12 +15,11 @@ from torch import Tensor
 
 from heedful.native.compiler import CannotCompileError, Compiled, compile_kernels
 
-LINEAR, NORM, ATTEND, ROTATE, GATE, STORE, EMBED, NORMALISE = range(8)
+LINEAR, NORM, ATTEND, ROTATE, GATE, STORE, EMBED, NORMALISE, FLOATS = range(9)
 STEP, MEMORY, PACKED = range(3)
 ACTIVATIONS: Final = {"none": 0, "relu": 1, "gelu": 2, "gelu_tanh": 3, "silu": 4}
 BUFFERS: Final = 6
 CHUNK: Final = 4096  # columns that one thread normalises at a time
-COLUMNS: Final = 4  # of a product in float32 at once
 _SMALL: Final = 1 << 20  # scores that one thread ranks faster than others wake up
 
 _INT, _LONG, _FLOAT, _POINTER = ctypes.c_int32, ctypes.c_int64, ctypes.c_float, ctypes.c_void_p
@@ -84,20 +83,6 @@ class Library:
         self.functions.heedful_best(*places, 1 if rows * size < _SMALL else torch.get_num_threads())
         return best_RC, ids_RC
 
-    def product(
-        self, x_MK: Float[Tensor, "M K"], weight_NK: Float[Tensor, "N K"], bias_N: Float[Tensor, "N"] | None
-    ) -> Float[Tensor, "M N"]:
-        """Return x W^T + b in float32; rows of W are contiguous, and there are four at least."""
-        rows, width, stride = _rows_of(x_MK)
-        outputs, inputs, apart = _rows_of(weight_NK)
-        if inputs != width or apart != width or outputs < COLUMNS or (bias_N is not None and len(bias_N) != outputs):
-            raise ValueError(f"{outputs} outputs of {inputs} inputs are asked for, from rows of {width}")
-        y_MN = torch.empty(rows, outputs)
-        bias = None if bias_N is None else bias_N.data_ptr()
-        places = x_MK.data_ptr(), rows, stride, weight_NK.data_ptr(), bias, outputs, inputs, y_MN.data_ptr()
-        self.functions.heedful_product(*places, torch.get_num_threads())
-        return y_MN
-
 
 def _rows_of(x_RV: Tensor) -> tuple[int, int, int]:
     """Return the number of rows, their length, and the distance between two."""
@@ -114,9 +99,8 @@ def open_library(compiled: Compiled) -> Library:
         raise CannotCompileError(f"the compiled kernels could not be loaded ({error})") from error
     functions.heedful_run.argtypes = [_POINTER, _LONG, _POINTER, _INT]
     functions.heedful_normalise.argtypes = [_POINTER, _LONG, _LONG, _LONG, _POINTER, _POINTER, _POINTER, _INT]
-    functions.heedful_product.argtypes = [_POINTER, _LONG, _LONG, _POINTER, _POINTER, _LONG, _LONG, _POINTER, _INT]
     functions.heedful_best.argtypes = [_POINTER, _LONG, _LONG, _LONG, _LONG, _POINTER, _POINTER, _INT]
-    for name in ("run", "normalise", "best", "product"):
+    for name in ("run", "normalise", "best"):
         getattr(functions, f"heedful_{name}").restype = None
     functions.heedful_allow_tiles.restype = _INT
     if functions.heedful_allow_tiles():

@@ -17,8 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from heedful.models.transformer.blocks import EncoderBlock
-from heedful.native.int8 import Int8Linear, Packed8, Quantized, padded
+from heedful.native.int8 import padded
 from heedful.native.library import ACTIVATIONS, ATTEND, GATE, NORM, PACKED, ROTATE, STEP, STORE, Op
+from heedful.native.weights import NotNativeError, Packed, Weights, weights_of
 from heedful.nn.attention.backends import automatic, explicit
 from heedful.nn.attention.heads import Heads
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
@@ -31,10 +32,6 @@ from heedful.nn.layers.residual import Residual
 X, H, WIDE, READ, GATED, OUT = range(6)
 _VECTOR: Final = 16  # widths of heads are multiples of it
 _APART: Final = 16  # between rows: those whose distance is a power of two are in each other's way in a cache
-
-
-class NotNativeError(Exception):
-    """What kernels cannot run; the message is a clause."""
 
 
 class Shape:
@@ -50,11 +47,11 @@ class Shape:
         """The sizes as an operation has them."""
         return {"heads": self.of.heads, "groups": self.of.groups, "key": self.key, "value": self.value}
 
-    def widen(self, project: nn.Module, queries: bool, memory: bool) -> Packed8:
+    def widen(self, project: nn.Module, queries: bool, memory: bool) -> Packed:
         """Give each head's rows of a projection their padded width: zeros."""
-        linear = _int8(project)
+        weights = weights_of(project)
         if (self.key, self.value) == (self.of.key_width, self.of.value_width):
-            return linear.packed
+            return weights.packed()
         parts = [(self.of.heads, self.of.key_width, self.key)] if queries else []
         if memory:
             parts += [(self.of.groups, self.of.key_width, self.key), (self.of.groups, self.of.value_width, self.value)]
@@ -67,13 +64,12 @@ class Shape:
             ]
             return torch.cat(wide)
 
-        q_NK, scale_N = linear.quantized
-        return Packed8.of(Quantized(each(q_NK), each(scale_N)), None if linear.bias is None else each(linear.bias))
+        return weights.rows(each).packed()
 
-    def widen_read(self, quantized: Quantized) -> Quantized:
+    def widen_read(self, w_NK: Tensor) -> Tensor:
         """Give each head's columns of an output map their padded width."""
-        q_NHU = quantized.q_NK.unflatten(1, (self.of.heads, self.of.value_width))
-        return Quantized(F.pad(q_NHU, (0, self.value - self.of.value_width)).flatten(1), quantized.scale_N)
+        w_NHU = w_NK.unflatten(1, (self.of.heads, self.of.value_width))
+        return F.pad(w_NHU, (0, self.value - self.of.value_width)).flatten(1)
 
 
 _LAYOUT: Final = ("kind", "in_", "out", "n", "k", "mode", "heads", "groups", "key", "value")  # of an operation
@@ -89,7 +85,7 @@ class Plan:
         self.product = padded(width)  # the widest input of a product
         self.rotary: Rotary | None = None  # positions in queries and keys, of all layers the same
         self._frozen: Any = None
-        self._kept: list[Tensor | Packed8] = []
+        self._kept: list[Tensor | Packed] = []
 
     def stride(self, buffer: int) -> int:
         """The numbers between two rows of a buffer."""
@@ -121,14 +117,14 @@ class Plan:
         return table
 
     def linear(
-        self, source: int, target: int, packed: Packed8, act: str = "none", skip: int = -1, factor: float = 1.0
+        self, source: int, target: int, packed: Packed, act: str = "none", skip: int = -1, factor: float = 1.0
     ) -> None:
         """Add a product."""
         self._kept.append(packed)
         n, k = packed.sizes
         self.widths[target] = max(self.widths[target], n)
-        self.widths[source] = max(self.widths[source], k)
-        self.product = max(self.product, k)
+        self.widths[source] = max(self.widths[source], padded(k))
+        self.product = max(self.product, padded(k))
         self.ops.append(packed.op(source, target, ACTIVATIONS[act], skip, factor))
 
     def norm(self, source: int, target: int, norm: nn.Module) -> None:
@@ -193,16 +189,19 @@ class Plan:
     def network(self, network: nn.Module, source: int, ending: "Ending") -> None:
         """Add a position-wise network."""
         if type(network) is FeedForward:
-            self.linear(source, WIDE, _int8(network.into).packed, network.name)
-            ending.add(WIDE, _int8(network.out))
+            self.linear(source, WIDE, weights_of(network.into).packed(), network.name)
+            ending.add(WIDE, weights_of(network.out))
         elif type(network) is SwiGLU:
-            into, inner = _int8(network.into), network.into.out_features // 2
-            halves = [F.pad(half, (0, 0, 0, padded(inner) - inner)) for half in into.quantized.q_NK.chunk(2)]
-            scales = [F.pad(half, (0, padded(inner) - inner)) for half in into.quantized.scale_N.chunk(2)]
-            self.linear(source, WIDE, Packed8.of(Quantized(torch.cat(halves), torch.cat(scales)), None))
+            inner = network.into.out_features // 2
+
+            def apart(x: Tensor) -> Tensor:
+                more = *((0, 0) * (x.dim() - 1)), 0, padded(inner) - inner
+                return torch.cat([F.pad(half, more) for half in x.chunk(2)])
+
+            self.linear(source, WIDE, weights_of(network.into).rows(apart).packed())
             self.widths[GATED] = max(self.widths[GATED], padded(inner))
             self.ops.append(Op(kind=GATE, in_=WIDE, out=GATED, n=padded(inner), act=ACTIVATIONS["silu"]))
-            ending.add(GATED, _int8(network.out))
+            ending.add(GATED, weights_of(network.out))
         else:
             raise NotNativeError(f"{type(network).__name__} is not among their networks")
 
@@ -220,14 +219,11 @@ class Ending:
     def __init__(self, plan: Plan, residual: Residual) -> None:
         self._plan, self._residual = plan, residual
 
-    def add(self, source: int, linear: Int8Linear, quantized: Quantized | None = None) -> None:
+    def add(self, source: int, weights: Weights) -> None:
         """X = s X + a (source W^T + b)"""
         weight = self._residual.weight
         factor = 1.0 if weight is None else float(weight.detach())
-        packed = linear.packed
-        if quantized is not None or weight is not None:
-            packed = Packed8.of(quantized or linear.quantized, linear.bias, factor)
-        self._plan.linear(source, X, packed, skip=X, factor=float(self._residual.skip))
+        self._plan.linear(source, X, weights.packed(factor), skip=X, factor=float(self._residual.skip))
 
 
 def encoder_block(block: EncoderBlock, width: int) -> Plan:
@@ -261,12 +257,5 @@ def check_attention(attention: nn.Module) -> None:
 
 def read_attention(ending: Ending, attention: SelfAttention | CrossAttention) -> None:
     """Add the output map of an attention."""
-    output, shape = _int8(attention.output), Shape(attention.shape)
-    wide = None if shape.value == attention.shape.value_width else shape.widen_read(output.quantized)
-    ending.add(READ, output, wide)
-
-
-def _int8(linear: nn.Module) -> Int8Linear:
-    if not isinstance(linear, Int8Linear):
-        raise NotNativeError("not all of its linear maps are in int8")
-    return linear
+    output, shape = weights_of(attention.output), Shape(attention.shape)
+    ending.add(READ, output if shape.value == attention.shape.value_width else output.columns(shape.widen_read))

@@ -13,12 +13,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from heedful.native.compiler import compile_kernels
+from heedful.native.floats import PackedFloats
 from heedful.native.int8 import Int8Linear, Rows, padded
 from heedful.native.library import (
     ACTIVATIONS,
     ATTEND,
     CHUNK,
-    COLUMNS,
     EMBED,
     GATE,
     MEMORY,
@@ -95,17 +95,25 @@ def linear(kernels: Library, chance: Random) -> None:
     assert not target[:, padded(n) :].any(), "columns apart were written"
 
 
-def product(kernels: Library, chance: Random) -> None:
-    """y = x W^T + b in float32, each row as it is alone."""
-    rows, n, k = chance.randint(1, 20), chance.randint(COLUMNS, 70), chance.randint(1, 100)
+def floats(kernels: Library, chance: Random) -> None:
+    """y = s y + act(a (x W^T + b)) in float32, each row as it is alone."""
+    rows, n, k = chance.randint(1, 40), chance.randint(1, 150), chance.randint(1, 100)
     weight, bias = drawn(chance, n, k), drawn(chance, n) if chance.random() < 0.7 else None
-    x = put(rows, k - APART + chance.randint(APART, APART + 9), drawn(chance, rows, k))[:, :k]
-    found = kernels.product(x, weight, bias)
-    exact = x.double() @ weight.double().T + (0 if bias is None else bias.double())
-    sizes = x.double().abs() @ weight.double().abs().T + (0 if bias is None else bias.double().abs())
-    assert bool(((found - exact).abs() <= 1e-6 * sizes + 1e-35).all())
+    act, factor, gain = chance.choice([*ACTIVATIONS]), chance.choice([None, 1.0, -0.7]), chance.choice([1.0, 0.3])
+    x, skipped, packed = drawn(chance, rows, k), drawn(chance, rows, n), PackedFloats.of(weight, bias, gain)
+    source, target = put(rows, padded(k), x), put(rows, padded(n), skipped)
+    alone = target.clone()
+    op = packed.op(0, 1, ACTIVATIONS[act], -1 if factor is None else 1, factor or 0.0)
+    run(kernels, frame_of({0: source, 1: target}, rows), op)
+    exact = gain * (x.double() @ weight.double().T + (0 if bias is None else bias.double()))
+    y = EQUATIONS[act](exact) if act != "none" else exact
+    expected = y if factor is None else y + factor * skipped
+    sizes = x.double().abs() @ weight.double().abs().T + (0 if bias is None else bias.double().abs()) + skipped.abs()
+    assert bool(((target[:, :n] - expected).abs() <= 2e-6 * sizes + 1e-35).all())
+    assert not target[:, padded(n) :].any(), "columns apart were written"
     row = chance.randrange(rows)
-    assert torch.equal(kernels.product(x[row : row + 1], weight, bias), found[row : row + 1])
+    run(kernels, frame_of({0: source[row:], 1: alone[row:]}, 1), op)
+    assert torch.equal(alone[row, :n], target[row, :n])
 
 
 def embed(kernels: Library, chance: Random) -> None:
@@ -336,7 +344,7 @@ def rank(kernels: Library, chance: Random) -> None:
 
 CHECKS: Mapping[str, Check] = {
     "linear": linear, "norm": norm, "gate": gate, "rotate": rotate, "attend": attend, "store": store, "rank": rank,
-    "product": product, "embed": embed, "normalise": normalise,
+    "floats": floats, "embed": embed, "normalise": normalise,
 }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What kernels compute is what the modules compute that they stand in for, in int8, for every family."""
+"""What kernels compute is what the modules compute that they stand in for, in int8 and float32, for every family."""
 
 from collections.abc import Sequence
 from copy import deepcopy
@@ -8,7 +8,7 @@ import torch
 from tests.contract.families import FAMILIES, config_of
 from tests.models.language import TRANSFORMERS as TRANSFORMERS_ALONE
 from tests.models.language import language_model
-from torch import Tensor
+from torch import Tensor, nn
 
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END
@@ -21,6 +21,7 @@ from heedful.models.networks import EncoderDecoder, set_precision
 from heedful.models.protocols import Decoder
 from heedful.native.decoder import NativeDecoder, NativeState, native_decoder
 from heedful.native.encoder import use_native_blocks
+from heedful.native.floats import use_float_maps
 from heedful.native.int8 import to_int8
 from heedful.native.library import library
 
@@ -35,19 +36,28 @@ BY_MODULES = {  # families whose decoders kernels cannot run, and why
     "alignment-per-site": "AlignedSelfAttention is not among their kinds of attention",
 }
 
+PRECISIONS = ("int8", "float32")
 BY_MODULES_ALONE = ("alibi", "relative", "additive", "area", "kernel", "entmax", "location")
 
 pytestmark = pytest.mark.skipif(library() is None, reason="the kernels cannot be compiled here")
 
 
-def translator(family: str) -> EncoderDecoder:
-    """A random translator in int8, without kernels."""
+def place(network: nn.Module, precision: str) -> None:
+    """Let kernels multiply."""
+    if precision == "int8":
+        to_int8(network)
+    else:
+        use_float_maps(network)
+
+
+def translator(family: str, precision: str = "int8") -> EncoderDecoder:
+    """A random translator for which kernels multiply, and do nothing else."""
     torch.manual_seed(0)
     network = build_model(config_of(family, 0.0), WORDS, WORDS).eval()
     with torch.no_grad():
         for parameter in network.parameters():  # so that zeros, such as biases and the weights of ReZero, count too
             parameter.add_(torch.randn_like(parameter) * 0.1)
-    to_int8(network)
+    place(network, precision)
     return network
 
 
@@ -55,11 +65,11 @@ def packed(sources: Sequence[Sequence[int]]) -> Packed:
     return Packed.of([[*source, END] for source in sources])
 
 
-def close(ours: Tensor, theirs: Tensor, most: float = 1e-5) -> bool:
+def close(ours: Tensor, theirs: Tensor, precision: str, most: float = 1e-5) -> bool:
     """Equal but for rounding. Where it changes a number in int8, a row differs by some thousandths."""
     scale = float(theirs.abs().max())
     apart = (ours - theirs).abs() / scale
-    return float(apart.median()) < most and float(apart.max()) < 0.03
+    return float(apart.median()) < most and float(apart.max()) < (0.03 if precision == "int8" else 1e-5)
 
 
 def steps(decoder: Decoder, memory: Packed | None, prompt: Packed | None = None, beams: int = 3) -> list[Tensor]:
@@ -81,9 +91,10 @@ def steps(decoder: Decoder, memory: Packed | None, prompt: Packed | None = None,
 TRANSFORMERS = [name for name, options in FAMILIES.items() if options.get("family", "transformer") == "transformer"]
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("family", [*TRANSFORMERS, "lstm-to-transformer"])
-def test_steps_of_kernels_are_steps_of_modules(family: str) -> None:
-    network = translator(family)
+def test_steps_of_kernels_are_steps_of_modules(family: str, precision: str) -> None:
+    network = translator(family, precision)
     found = native_decoder(network.decoder)
     if family in BY_MODULES:
         assert found == BY_MODULES[family]
@@ -93,26 +104,28 @@ def test_steps_of_kernels_are_steps_of_modules(family: str) -> None:
         memory = network.encoder(packed(SOURCES))
         assert isinstance(found.start(memory), NativeState)
     for ours, theirs in zip(steps(found, memory), steps(network.decoder, memory), strict=True):
-        assert close(ours, theirs)
+        assert close(ours, theirs, precision)
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("family", ["post-sinusoidal", "llama", "uneven-heads-radius", "tfixup-swiglu", "deepnorm"])
-def test_blocks_of_kernels_are_blocks_of_modules(family: str) -> None:
-    network = translator(family)
-    native = deepcopy(network)
+def test_blocks_of_kernels_are_blocks_of_modules(family: str, precision: str) -> None:
+    network, native = translator(family, precision), translator(family, precision)
     assert not use_native_blocks(native)
     with torch.no_grad():
         ours, theirs = (model.encoder(packed(SOURCES)).values for model in (native, network))
-    assert close(ours, theirs, most=5e-3 if family == "tfixup-swiglu" else 1e-5)  # its first block has such numbers
+    most = 5e-3 if family == "tfixup-swiglu" and precision == "int8" else 1e-5  # its first block has such numbers
+    assert close(ours, theirs, precision, most)
     assert not torch.equal(ours, theirs) or family == "deepnorm"  # kernels add in another order: they did run
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("beams", [1, 3])
 @pytest.mark.parametrize("family", TRANSFORMERS_ALONE)
-def test_prompts_and_steps_of_kernels_are_those_of_modules(family: str, beams: int) -> None:
+def test_prompts_and_steps_of_kernels_are_those_of_modules(family: str, beams: int, precision: str) -> None:
     network = deepcopy(language_model(family, WORDS)).float()
     set_precision(network, torch.float32)
-    to_int8(network)
+    place(network, precision)
     found = native_decoder(network.decoder)
     if family in BY_MODULES_ALONE:
         assert isinstance(found, str)
@@ -120,17 +133,19 @@ def test_prompts_and_steps_of_kernels_are_those_of_modules(family: str, beams: i
     assert isinstance(found, NativeDecoder), found
     prompts = Packed.of([[BEGIN, 5, 9, 7], [BEGIN], [BEGIN, 8, 8, 10, 11, 6]])
     ours, theirs = (steps(decoder, None, prompts, beams) for decoder in (found, network.decoder))
-    assert all(map(close, ours, theirs))
+    assert all(close(each, other, precision) for each, other in zip(ours, theirs, strict=True))
     none = Packed.of([[], [], []])
-    assert all(map(close, steps(found, None, none, beams), steps(network.decoder, None, none, beams)))
+    ours, theirs = (steps(decoder, None, none, beams) for decoder in (found, network.decoder))
+    assert all(close(each, other, precision) for each, other in zip(ours, theirs, strict=True))
 
 
+@pytest.mark.parametrize("precision", PRECISIONS)
 @pytest.mark.parametrize("beam", [1, 4])
 @pytest.mark.parametrize("family", ["post-sinusoidal", "llama", "uneven-heads-radius"])
 def test_a_sentence_alone_has_the_bits_that_it_has_in_a_batch_with_any_number_of_threads(
-    family: str, beam: int
+    family: str, beam: int, precision: str
 ) -> None:
-    network = translator(family)
+    network = translator(family, precision)
     use_native_blocks(network)
     model, settings = SingleModel(network), SearchSettings(beam=beam, max_extra=8)
 

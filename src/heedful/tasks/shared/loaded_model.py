@@ -27,8 +27,8 @@ from heedful.explain.capture import Head, silence_heads
 from heedful.metrics.own_metrics import GivenMetrics, check_metrics
 from heedful.models.bundle import Bundle, NetworkType, read_bundle
 from heedful.models.networks import precision_of, set_precision, store_in
-from heedful.native.encoder import use_native_blocks
-from heedful.native.few_rows import use_kernel_for_few_rows
+from heedful.native.encoder import forget_kernels, use_native_blocks
+from heedful.native.floats import use_float_maps
 from heedful.native.int8 import count_parameters, is_int8, to_int8
 from heedful.native.library import find_library
 from heedful.tasks.shared.evaluation import Evaluation
@@ -69,13 +69,15 @@ class Placement:
                 "again with this device and precision."
             )
         stored = PRECISIONS.get(precision, torch.float32)
+        forget_kernels(network)
         network.to(self.device)
         store_in(network, stored)
         set_precision(network, stored)
         if precision == INT8:
             _put_in_int8(network)
         elif precision == "float32" and self.device.type == "cpu":
-            use_kernel_for_few_rows(network)
+            use_float_maps(network)
+            use_native_blocks(network)
 
     def resolve(self, usual: str) -> str:
         """Return the name of a precision. `auto` is a model's own; without one, bfloat16 on a GPU, float32 on a CPU."""
