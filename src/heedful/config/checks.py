@@ -19,6 +19,7 @@ def check_recipe(recipe: Tables, rules: TaskRules) -> None:
     """Refuse tables that do not fit together."""
     check_size(recipe.model)
     _check_splits(recipe)
+    _check_kept_words(recipe)
     _check_warmup(recipe)
     if recipe.train.moving_average is not None and recipe.train.average is not None:
         raise ValueError(
@@ -61,6 +62,16 @@ def _check_splits(recipe: Tables) -> None:
     )  # where it is not set, rows are held out
     if refused and (need := needs_validation(recipe.train)):
         raise ValueError(need)
+
+
+def _check_kept_words(recipe: Tables) -> None:
+    """Refuse words that the text will not have, as it is lowercased."""
+    for side in (recipe.tokenizer, recipe.tokenizer.target):
+        for word in () if side is None or not recipe.data.lowercase else side.keep:
+            if word != word.lower():
+                raise ValueError(
+                    f"`{side.table}.keep` has {word!r}, which `data.lowercase` makes {word.lower()!r}: keep that"
+                )
 
 
 def needs_validation(train: Train) -> str | None:

@@ -1,12 +1,16 @@
 """The [tokenizer] table of a recipe: one class per kind, and one per kind for a separate target vocabulary."""
 
-from typing import Annotated, Any, Literal
+import re
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, PositiveInt, model_validator
+from pydantic import BeforeValidator, Field, PositiveInt, field_validator, model_validator
 
-from heedful.config.section import Section, VocabularySize
+from heedful.config.section import Section, VocabularySize, as_tuple
 
 SideName = Literal["source", "target"]
+# Bytes of printable ASCII are letters of themselves in byte-level vocabularies: every kind reads and writes such words.
+_KEPT: Final = re.compile(r"[!-~]{1,64}")
+_MARKERS: Final = re.compile(r"<(pad|s|/s|unk|mask|2.*)>")
 
 
 # --- one vocabulary ---------------------------------------------------------------------------------------------------
@@ -17,11 +21,28 @@ class OneSide(Section):
 
     sample: PositiveInt = 1_000_000
     """Maximum number of texts to train on, taken evenly from all training corpora."""
+    keep: Annotated[tuple[str, ...], BeforeValidator(as_tuple)] = Field(default=(), examples=[["<bt>"]])
+    """Words that are never split, such as a tag of training pairs; printable ASCII, at most 64 characters each."""
+
+    @field_validator("keep")
+    @classmethod
+    def _are_words(cls, words: tuple[str, ...]) -> tuple[str, ...]:
+        for word in words:
+            check_kept_word(word)
+        return words
 
     @property
     def table(self) -> str:
         """Name of the table in messages."""
         return "tokenizer" if isinstance(self, BothSides) else "tokenizer.target"
+
+
+def check_kept_word(word: str, kept: str = "a word that is never split") -> None:
+    """Raise ValueError for what cannot be a piece that is never split, called `kept`."""
+    if not _KEPT.fullmatch(word):
+        raise ValueError(f"{word!r} cannot be {kept}: use up to 64 printable characters of ASCII, without a space")
+    if _MARKERS.fullmatch(word):
+        raise ValueError(f"{word!r} cannot be {kept}, as it is a marker of vocabularies: choose another")
 
 
 class ByteBpeSide(OneSide):

@@ -100,3 +100,42 @@ def test_a_model_that_reads_texts_has_no_target() -> None:
     assert complaint('target = { kind = "word" }', TEXTS) == (
         "my.toml: `tokenizer.target` applies to translators only, as texts have one vocabulary: leave it out."
     )
+
+
+# --- words that are never split ---------------------------------------------------------------------------------------
+
+
+def test_a_word_or_a_list_of_words_is_kept() -> None:
+    assert load('kind = "word"\nkeep = "<bt>"').tokenizer.keep == ("<bt>",)
+    recipe = load('kind = "char"\nkeep = ["<bt>", "A/B"]\ntarget = { kind = "word", keep = ["__NUM__"] }')
+    assert recipe.tokenizer.keep == ("<bt>", "A/B")
+    assert side_of(recipe.tokenizer, "target").keep == ("__NUM__",)
+    assert recipe_from_json(recipe_to_json(recipe), "x") == recipe
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "line"),
+    [
+        (
+            'keep = ["two words"]',
+            "in `tokenizer.keep`, 'two words' cannot be a word that is never split: use up to 64 printable characters of "
+            "ASCII, without a space.",
+        ),
+        ('keep = ["größe"]', "in `tokenizer.keep`, 'größe' cannot be a word that is never split: use up to 64 ..."),
+        (
+            'keep = ["<2de>"]',
+            "in `tokenizer.keep`, '<2de>' cannot be a word that is never split, as it is a marker of vocabularies: choose "
+            "another.",
+        ),
+    ],
+)
+def test_what_cannot_be_kept_is_refused_in_one_line(tokenizer: str, line: str) -> None:
+    assert complaint(tokenizer) == like(f"my.toml: {line}")
+
+
+def test_a_kept_word_that_lowercasing_changes_is_refused() -> None:
+    lowercase = DATA.replace("[data]", "[data]\nlowercase = true") + UNTIED
+    assert complaint('keep = ["<BT>"]', lowercase) == (
+        "my.toml: `tokenizer.keep` has '<BT>', which `data.lowercase` makes '<bt>': keep that."
+    )
+    assert load('keep = ["<bt>"]', lowercase).tokenizer.keep == ("<bt>",)

@@ -143,6 +143,7 @@ class Redrawing:
         self._tokenizer, self._share, self._merges = tokenizer, share, Merges(tokenizer, table)
         pieces = [tokenizer._inner.id_to_token(number) or "" for number in range(tokenizer.size)]
         marker = np.arange(tokenizer.size) < tokenizer.markers
+        marker[[*tokenizer.kept]] = True
         suffix = self._merges.suffix
         self._pieces = pieces
         self._begins = marker | np.array([not suffix and piece.startswith(_BYTE_SPACE) for piece in pieces])

@@ -62,12 +62,13 @@ class TokenizerTraining:
 
     def tokenizer(self, side: str, of_side: str, texts: Callable[[], Sample], progress: Say) -> Tokenizer:
         """Return the tokenizer of a side, which is called `of_side` in messages."""
+        # A vocabulary depends on its own side alone. A new key may enter only where it is not at its default.
+        left_out = {"target"} if self.config.keep else {"target", "keep"}
         key = key_of(
             {
                 "version": tokenizer_training.VERSION,
                 "library": tokenizers_library.__version__,
-                # A vocabulary depends on its own side alone. A new key may enter only where it is not at its default.
-                "config": {"joint": False, **self.config.model_dump(exclude={"target"})},
+                "config": {"joint": False, **self.config.model_dump(exclude=left_out)},
                 "form": self.form.key(),
                 "languages": self.languages,
                 "side": side,

@@ -83,6 +83,12 @@ class Tokenizer:
         return self._inner.to_str(pretty=False).encode()
 
     @cached_property
+    def kept(self) -> frozenset[int]:
+        """The ids of words that are never split."""
+        added = self._inner.get_added_tokens_decoder().items()
+        return frozenset(number for number, token in added if not token.special)
+
+    @cached_property
     def fingerprint(self) -> str:
         """Return the sha256 of the JSON."""
         return hashlib.sha256(self.to_json()).hexdigest()

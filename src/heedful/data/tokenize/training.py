@@ -6,6 +6,7 @@ here and handed over in a form that leaves the library no choice.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, assert_never
@@ -33,9 +34,10 @@ _WORD_START = "▁"
 _UNKNOWN = SPECIALS[-1]
 _REPEATS = 1000  # of a word in one text for the trainer
 _SCORE_DIGITS = 6  # far more than segmentation needs, far fewer than what depends on the order of a sum
+_UNLIKELY = -10_000.0  # a score below that of any sequence of pieces of a word
 _SCORE_STEP = 0.0001  # between the characters that the unigram trainer adds at the end
 
-Markers = Sequence[str]  # the special pieces and the tags, in the order of their ids
+Markers = Sequence[str]  # the special pieces, the tags and the kept words, in the order of their ids
 
 
 def train_tokenizer(
@@ -43,14 +45,21 @@ def train_tokenizer(
 ) -> Tokenizer:
     """Train a tokenizer; its size is smaller than asked where the texts do not support more.
 
-    After the special tokens come a mask, where one is asked for, and a tag for each of the `languages`.
+    After the special tokens come a mask, where one is asked for, and a tag for each of the `languages`; after these the
+    words that are kept whole.
     """
-    markers = (*SPECIALS, *((MASK,) if mask else ()), *map(tag_of, sorted(languages)))
+    kept = tuple(dict.fromkeys(config.keep))
+    markers = (*SPECIALS, *((MASK,) if mask else ()), *map(tag_of, sorted(languages)), *kept)
     if config.size <= len(markers):
         raise UserError(
             f"`{config.table}.size` is {config.size}, but must be more than {len(markers)}, the number of special "
             "pieces."
         )
+    trained = _trained(config, markers, _without(kept, texts) if kept else texts)
+    return _keeping(trained, kept) if kept else trained
+
+
+def _trained(config: AnySide, markers: Markers, texts: Iterable[str]) -> Tokenizer:
     match config:
         case ByteBpeSide():
             return _byte_bpe(config.size, markers, texts)
@@ -70,6 +79,39 @@ def train_tokenizer(
             return Tokenizer(library)
         case _:
             assert_never(config)
+
+
+# --- words that are kept whole ----------------------------------------------------------------------------------------
+#
+# They are trained as markers are, which gives them ids in a fixed order, and then made pieces of text: the library finds
+# them in it before it splits anything, where no letter, digit or _ touches them.
+
+
+def _without(kept: Sequence[str], texts: Iterable[str]) -> Iterator[str]:
+    """Yield what is between kept words, which is encoded by itself: no other piece is learned from them."""
+    longest_first = sorted(kept, key=len, reverse=True)
+    found = re.compile(rf"(?<!\w)(?:{'|'.join(map(re.escape, longest_first))})(?!\w)")
+    for text in texts:
+        yield from found.split(text)
+
+
+def _keeping(tokenizer: Tokenizer, kept: Sequence[str]) -> Tokenizer:
+    """Return the tokenizer with these markers as words of text."""
+    described = json.loads(tokenizer.to_json())
+    for token in described["added_tokens"]:
+        if token["content"] in kept:
+            token.update(special=False, single_word=True, normalized=False)
+    if described["model"]["type"] == "Unigram":  # they are worse than any other pieces of a longer word
+        described["model"]["vocab"] = [
+            [piece, _UNLIKELY if piece in kept else score] for piece, score in described["model"]["vocab"]
+        ]
+    if described["decoder"] is not None and described["decoder"]["type"] == "BPEDecoder":  # a space ends each word
+        ends = [{"type": "Replace", "pattern": {"String": word}, "content": word + _WORD_END} for word in kept]
+        described["decoder"] = {"type": "Sequence", "decoders": [*ends, described["decoder"]]}
+    return Tokenizer(Library.from_str(json.dumps(described)))
+
+
+# --- kinds ------------------------------------------------------------------------------------------------------------
 
 
 def _byte_bpe(size: int, markers: Markers, texts: Iterable[str]) -> Tokenizer:
