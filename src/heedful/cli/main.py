@@ -80,6 +80,10 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "parse": ("heedful.cli.verbs.parse", "Parse sentences into constituency trees."),
     "generate": ("heedful.cli.verbs.generate", "Continue texts with a language model."),
     "fill": ("heedful.cli.verbs.fill", "Fill in the masked words of texts."),
+    "augment": (
+        "heedful.cli.verbs.augment",
+        "Make training data with a model: back-translations, silver trees, pseudo-labels.",
+    ),
     "join": ("heedful.cli.verbs.join", "Check and join the parts of a batch job, which `--shard` writes."),
     "serve": ("heedful.cli.verbs.serve", "Serve models over HTTP, with a page to try them."),
     "evaluate": ("heedful.cli.verbs.evaluate", "Evaluate a model on a test set: BLEU, chrF, perplexity; accuracy, F1."),
@@ -114,6 +118,7 @@ _MEMORY: Mapping[str, str] = {
     "train": "lower `data.batch_tokens` (and raise `train.accumulate` by the same factor), or make the model smaller",
     "doctor": "lower `data.batch_tokens` (and raise `train.accumulate` by the same factor), or make the model smaller",
     "translate": "lower --batch-tokens or --beam",
+    "augment": "lower --batch-tokens or --beam, or split long texts",
     "generate": "lower --batch-tokens, --beam or --max-tokens",
     "evaluate": "lower --batch-tokens or --beam, or split long texts",
     "compare": "lower --batch-tokens or --beam",

@@ -263,6 +263,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """
     first, last, take = _spread(command)
     verb = command.__module__.rpartition(".")[2]
+    if command.__name__ != "command":  # of a verb that has verbs of its own
+        verb = f"{verb} {command.__name__}"
 
     @wraps(command)
     def spread(**values: Any) -> None:

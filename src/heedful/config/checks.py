@@ -66,8 +66,9 @@ def _check_splits(recipe: Tables) -> None:
 
 def _check_kept_words(recipe: Tables) -> None:
     """Refuse words that the text will not have, as it is lowercased."""
-    for side in (recipe.tokenizer, recipe.tokenizer.target):
-        for word in () if side is None or not recipe.data.lowercase else side.keep:
+    sides = [side for side in (recipe.tokenizer, recipe.tokenizer.target) if side is not None]
+    for side in sides if recipe.data.lowercase else ():
+        for word in side.keep:
             if word != word.lower():
                 raise ValueError(
                     f"`{side.table}.keep` has {word!r}, which `data.lowercase` makes {word.lower()!r}: keep that"

@@ -118,14 +118,14 @@ def test_a_word_or_a_list_of_words_is_kept() -> None:
     [
         (
             'keep = ["two words"]',
-            "in `tokenizer.keep`, 'two words' cannot be a word that is never split: use up to 64 printable characters of "
-            "ASCII, without a space.",
+            "in `tokenizer.keep`, 'two words' cannot be a word that is never split: use up to 64 printable characters "
+            "of ASCII, without a space.",
         ),
         ('keep = ["größe"]', "in `tokenizer.keep`, 'größe' cannot be a word that is never split: use up to 64 ..."),
         (
             'keep = ["<2de>"]',
-            "in `tokenizer.keep`, '<2de>' cannot be a word that is never split, as it is a marker of vocabularies: choose "
-            "another.",
+            "in `tokenizer.keep`, '<2de>' cannot be a word that is never split, as it is a marker of vocabularies: "
+            "choose another.",
         ),
     ],
 )

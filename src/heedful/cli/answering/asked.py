@@ -240,14 +240,14 @@ class Answering(Inputs):
             writer: RowWriter = row_writer(source.rows, answers, "jsonl" if as_json else self.row_format)
             return Layout(writer.header(), writer.row)
 
-        def row(outcome: Outcome[Found]) -> str:
+        def row(outcome: Outcome[Found]) -> str | None:
             given, found = outcome.given, cast("Found", outcome.found)
             if not outcome.answered:
-                failed = as_json and outcome.error is not None
-                return _json({**answers.input_fields(given), "error": str(outcome.error)}) if failed else ""
+                failed = as_json and outcome.error is not None and answers.blank is not None
+                return _json({**answers.input_fields(given), "error": str(outcome.error)}) if failed else answers.blank
             if not as_json:
-                return answers.line(found, given)
-            return "\n".join(_json(answers.object(given, each)) for each in answers.each(found))
+                return answers.line(found, given) or answers.blank
+            return "\n".join(_json(answers.object(given, each)) for each in answers.each(found)) or answers.blank
 
         return Layout(None, row)
 

@@ -1,11 +1,12 @@
 """Texts that are longer than a model reads: counted while they are answered, and told once."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from heedful.cli import messages
 from heedful.config.recipe import Recipe
+from heedful.tasks.shared.answering.answers import Answers
 
 Found = TypeVar("Found")
 _PLACES = {"end": "at the end", "start": "at the start", "middle": "in the middle"}
@@ -27,6 +28,10 @@ class Cuts:
                 yield found
 
         return answers
+
+    def counting(self, answers: Answers[Found]) -> Answers[Found]:
+        """Return how a model answers, counted."""
+        return replace(answers, stream=self.counted(answers.stream))
 
     def add(self, texts: int) -> None:
         """Count texts that were cut."""

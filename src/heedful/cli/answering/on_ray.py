@@ -83,7 +83,7 @@ def _words_of_workers() -> list[str]:
     """Return this command line as that of a worker."""
     command = current()
     words = [word for word in command.words if not word.startswith("--ray=")]
-    after = words.index(command.verb) + 1
+    after = words.index(command.verb.rpartition(" ")[2]) + 1
     return [*words[:after], "--shard=1/1", *words[after:]]
 
 

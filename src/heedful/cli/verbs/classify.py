@@ -1,6 +1,5 @@
 """`heedful classify MODEL [FILES...]`: one line out for every line in, or for every image."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from heedful.base.errors import UserError
@@ -37,5 +36,5 @@ def command(
 
         classifier: Any = load(*place)
     answers, cuts = answers_of(classifier, every_class), Cuts()
-    asked.write("classifying", sources, replace(answers, stream=cuts.counted(answers.stream)), as_json=as_json)
+    asked.write("classifying", sources, cuts.counting(answers), as_json=as_json)
     cuts.tell(asked.recipe)

@@ -1,6 +1,5 @@
 """`heedful regress MODEL [FILES...]`: a number for every line, or for every image."""
 
-from dataclasses import replace
 from typing import Annotated, Any
 
 from heedful.cli.answering.asked import AnsweringTexts
@@ -27,5 +26,5 @@ def command(
 
         regressor: Any = load(*place)
     answers, cuts = answers_of(regressor), Cuts()
-    asked.write("predicting", sources, replace(answers, stream=cuts.counted(answers.stream)), as_json=as_json)
+    asked.write("predicting", sources, cuts.counting(answers), as_json=as_json)
     cuts.tell(asked.recipe)

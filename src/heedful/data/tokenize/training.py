@@ -83,8 +83,8 @@ def _trained(config: AnySide, markers: Markers, texts: Iterable[str]) -> Tokeniz
 
 # --- words that are kept whole ----------------------------------------------------------------------------------------
 #
-# They are trained as markers are, which gives them ids in a fixed order, and then made pieces of text: the library finds
-# them in it before it splits anything, where no letter, digit or _ touches them.
+# They are trained as markers are, which gives them ids in a fixed order, and then made pieces of text: the library
+# finds them in it before it splits anything, where no letter, digit or _ touches them.
 
 
 def _without(kept: Sequence[str], texts: Iterable[str]) -> Iterator[str]:

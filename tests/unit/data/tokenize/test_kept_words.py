@@ -26,8 +26,10 @@ KINDS: list[AnyTokenizer] = [
     Words(kind="word", size=100, keep=KEPT),
     Characters(kind="char", size=100, keep=KEPT),
 ]
-TRAINED = {config.kind: train_tokenizer(config, TEXTS, ["de"]) for config in KINDS}
-RELOADED = {kind: Tokenizer.from_json(tokenizer.to_json(), "t.json") for kind, tokenizer in TRAINED.items()}
+TRAINED: dict[str, Tokenizer] = {config.kind: train_tokenizer(config, TEXTS, ["de"]) for config in KINDS}
+RELOADED: dict[str, Tokenizer] = {
+    kind: Tokenizer.from_json(tokenizer.to_json(), "t.json") for kind, tokenizer in TRAINED.items()
+}
 both_forms = pytest.mark.parametrize(
     "tokenizer",
     [*TRAINED.values(), *RELOADED.values()],

@@ -43,6 +43,7 @@ class Answers(Generic[Found]):
     shown: Callable[[Found], Mapping[str, Any]] = lambda found: {}  # fields that are another thing in a table
     each: Callable[[Found], Sequence[Found]] = lambda found: (found,)  # what has a JSON object of its own
     between: str = " "  # what separates the items of a list in a column
+    blank: str | None = ""  # the line of an input that has no answer, or an empty one; None: it has no line
     # JSON names of roles that are not their own, and fields that have an older name as well.
     called: Mapping[str, str] = field(default_factory=dict)
     formerly: Mapping[str, str] = field(default_factory=dict)
