@@ -103,6 +103,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
         "Import MarianMT, BERT, GPT-2, Llama or ViT from a local Hugging Face folder.",
     ),
     "export": ("heedful.cli.verbs.export", "Export a model to transformers, CTranslate2, ONNX or torch.export."),
+    "publish": ("heedful.cli.verbs.publish", "Prepare a model for a hub, and upload it where that is asked for."),
     "demo": ("heedful.cli.verbs.demo", "Train a small model in minutes and try it out."),
     "doctor": ("heedful.cli.verbs.doctor", "Check a recipe and its data before training."),
     "study": ("heedful.cli.verbs.study", "Train variations of a recipe side by side, and compare them on one page."),

@@ -20,7 +20,10 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.reading.places import paths_of
 from heedful.doctor.findings import SEVERITIES, Finding, Severity
 
-_BUNDLE: Final = re.compile(r"README\.md|config\.json|tokenizer(\.\w+)?\.json|model\.safetensors")
+LICENSE: Final = "LICENSE"
+_BUNDLE: Final = re.compile(
+    rf"README\.md|{LICENSE}|config\.json|tokenizer(\.\w+)?\.json|(model|shortlist)\.safetensors"
+)
 _READABLE: Final = frozenset((".json", ".jsonl", ".md", ".html", ".txt", ".toml", ".csv", ".tsv", ""))
 _MOST_BYTES: Final = 1 << 27  # of a file that are searched
 _SHOWN: Final = 3  # examples of a finding
