@@ -6,7 +6,7 @@ SOURCES := pyproject.toml constraints.txt
 
 export PYTHONDONTWRITEBYTECODE := # compiled modules are kept, whatever the environment says
 
-.PHONY: demo demo-vision test test-faults test-all test-learn test-recipes test-lowest coverage check lint types audit sbom map reference texts bench clean
+.PHONY: demo demo-vision test test-faults test-all test-learn test-recipes test-lowest coverage check lint types audit sbom release map reference texts bench clean
 
 demo: .venv/core
 	$(BIN)/heedful demo
@@ -66,6 +66,10 @@ audit: .venv/dev
 # The bill of materials of a release: dist/heedful-VERSION.cdx.json.
 sbom: .venv/dev
 	$(BIN)/python -m scripts.supply.bill_of_materials
+
+# dist/: sdist and wheel, built twice with equal bytes; the wheel's demo has run in an environment of its own.
+release: .venv/dev sbom
+	$(BIN)/python -m scripts.supply.release
 
 map: .venv/dev
 	$(BIN)/python scripts/architecture_map.py

@@ -13,6 +13,7 @@ from scripts.supply import licences, vulnerabilities
 from scripts.supply.bill_of_materials import bill_of_materials
 from scripts.supply.lowest import constraints, lowest_versions
 from scripts.supply.packages import licence
+from scripts.supply.release import differing
 
 ROOT = Path(__file__).parents[2]
 
@@ -109,3 +110,14 @@ def test_vulnerabilities_that_cannot_be_looked_up_are_one_line(
     )
     assert vulnerabilities.main() == 0
     assert capsys.readouterr().out == "vulnerabilities: not looked up, as pip-audit could not be installed\n"
+
+
+def test_two_builds_are_equal_if_they_have_the_same_files_with_the_same_bytes(tmp_path: Path) -> None:
+    files = []
+    for number, texts in enumerate([{"a": "1", "b": "2"}, {"a": "1", "b": "3", "c": "4"}]):
+        (tmp_path / str(number)).mkdir()
+        for name, text in texts.items():
+            (tmp_path / str(number) / name).write_text(text)
+        files.append({name: tmp_path / str(number) / name for name in texts})
+    assert differing(files[0], files[0]) == []
+    assert differing(*files) == ["b", "c"]

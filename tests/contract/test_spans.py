@@ -18,7 +18,6 @@ from heedful.config.model.encoder_only import ReaderModel
 from heedful.data.batches.questions import QuestionBatch, QuestionCollator
 from heedful.data.collate import StaticShape
 from heedful.data.token_store import TokenStore
-from heedful.models.bundle import read_bundle
 from heedful.models.from_recipe.encoder_only import build_reader
 from heedful.models.networks import SpanReader, set_precision
 from heedful.nn.initialization import init_xavier
@@ -137,6 +136,5 @@ def test_a_reader_trained_in_two_halves_has_the_bits_of_a_whole_run_and_answers_
     for file in files:
         paths = [folder / "checkpoints/step-00000004" / file for folder in (whole, halves)]
         assert paths[0].read_bytes() == paths[1].read_bytes()
-    bundle = read_bundle(whole, SpanReader)
     text = "so so Ann lives in New York now ."
     assert Reader.load(whole, "cpu").answer("Who ?", text) == Reader.load(halves, "cpu").answer("Who ?", text)

@@ -11,6 +11,7 @@ FOLDERS = (
     "docs/how-to",
     "docs/tasks",
     "docs/guide",
+    "docs/measured",
 )  # docs/reference is generated, and has tests of its own
 PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md"] + [
     str(path.relative_to(ROOT)) for folder in FOLDERS for path in sorted((ROOT / folder).glob("*.md"))

@@ -84,6 +84,10 @@ def test_a_block_without_a_language_holds_commands() -> None:
     assert not [where for where, line in commands if _is_run(line) and "heedful" not in line.split("|")[-1].split()[:1]]
 
 
+def test_readme_is_read_in_five_minutes() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 1000
+
+
 def test_most_commands_are_run() -> None:
     commands = [command for page in PAGES for b in blocks_of(page) if not b.language for command in b.commands]
     ours = [command for command in commands if "heedful " in command]

@@ -19,6 +19,7 @@ from tests.serve.running import Running, abandoned, held, running, talk, wait_un
 from tests.shared.patience import PATIENCE
 
 from heedful.base.errors import MachineError
+from heedful.decode.scorer import SingleModel
 
 Model = Callable[[str], Any]
 TRANSLATE: dict[str, Any] = {"model": "transformer", "text": "the dog sees a tree.", "max_extra": 4, "beam": 1}
@@ -27,6 +28,7 @@ CLASSIFY: dict[str, Any] = {"model": "classifier-bag", "text": "The film was gre
 CAPTION: dict[str, Any] = {"model": "captions-recurrent", "image": IMAGE, "max_extra": 3}
 ASKED = {"/v1/translate": TRANSLATE, "/v1/generate": GENERATE, "/v1/classify": CLASSIFY, "/v1/caption": CAPTION}
 ROOM = 6
+FAILED = "The server failed to answer: its log says why."
 
 
 @pytest.fixture
@@ -163,7 +165,7 @@ def test_a_fault_inside_a_step_ends_its_calls_and_the_server_goes_on(
         with monkeypatch.context() as broken:
             hold.breaks = where == "tick"
             if where == "network":
-                broken.setattr(type(served.service.model.network.decoder), "step", lambda *given, **options: 1 / 0)
+                broken.setattr(SingleModel, "step", lambda *given, **options: 1 / 0)
             hold.release()
             answers = [one.result() for one in waiting]
             (*_, event) = streamed.result()
@@ -171,7 +173,7 @@ def test_a_fault_inside_a_step_ends_its_calls_and_the_server_goes_on(
         assert answer.status_code == 500
         assert answer.json()["error"] == event["error"]
         assert answer.json()["error"] == {
-            "message": "The server failed to answer: its log says why.",
+            "message": FAILED,
             "type": "server_error",
             "param": None,
             "code": None,
@@ -250,7 +252,7 @@ def test_what_fails_in_words_of_a_translation_fails_its_request_alone(
 
     monkeypatch.setattr("heedful.tasks.translate.service.TranslateJob._sentence", broken)
     answer = server.post("/v1/translate", {**TRANSLATE, "details": True})
-    assert (answer.status_code, message_of(answer)) == (500, "The server failed to answer: its log says why.")
+    assert (answer.status_code, message_of(answer)) == (500, FAILED)
     assert server.post("/v1/translate", TRANSLATE).status_code == 200
     wait_until(lambda: server.is_idle)
 

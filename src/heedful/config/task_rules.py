@@ -96,7 +96,7 @@ class TaskRules:
     on_encoder_of: Callable[[AnyModel, AnyModel], AnyModel] | None = None
     other_starts: tuple[str, ...] = ("bert",)  # values of `model.family` of those starts
     # Below this number of training rows, or of bytes of running text, a start that has read more is better: see
-    # docs/results.md, where 500 reviews gain from it, and 2,000 do not need it. 0 is never.
+    # docs/measured/results.md, where 500 reviews gain from it, and 2,000 do not need it. 0 is never.
     few: int = 0
     # For pages that explain a model: their title, and the names of what it read and of what it found ("" hides this).
     explained: str = "What a model attended to"

@@ -19,8 +19,8 @@ from heedful.server.schemas import body_of, document
 from heedful.server.served import Served
 from heedful.server.settings import ServeSettings
 from heedful.tasks.shared.answering.jobs import Job
+from heedful.tasks.shared.answering.service import DETAILED
 from heedful.tasks.table import RULES
-from heedful.tasks.translate.service import DETAILED
 
 _OWN: Final = ("model", "stream", "format")
 TEXT: Final = "text"  # the role whose list makes several inputs; of image models it is `image`

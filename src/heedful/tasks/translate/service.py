@@ -11,14 +11,13 @@ from heedful.base.options import Option
 from heedful.config.decode import SearchOptions
 from heedful.data.corpora.sentence_splitting import Piece, split_with_spacing
 from heedful.tasks.shared.answering.jobs import Changes, Result
-from heedful.tasks.shared.answering.service import Input, given_options, offered
+from heedful.tasks.shared.answering.service import DETAILED, Input, given_options, offered
 from heedful.tasks.shared.sequences.asked import Asked
 from heedful.tasks.shared.sequences.service import SearchJob, SearchService
 from heedful.tasks.translate.model import Translator
 from heedful.tasks.translate.translation import Translation
 from heedful.tasks.translate.words import RUNNERS_UP, plain_words, words_of
 
-DETAILED: Final = "detailed"  # of an input: whether its words are described, whatever the options say
 _LEFT_OUT: Final = ("batch_tokens", "sampling", "aligned")  # of a server's own choice, or of Python only
 _MOST_ALTERNATIVES: Final = 10
 _MOST_EXPLAINED: Final = 256  # tokens, and words: weights grow with their square

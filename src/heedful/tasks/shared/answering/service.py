@@ -18,6 +18,7 @@ from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.loaded_model import LoadedModel
 
 Input = Mapping[str, Any]  # values by role: texts, images
+DETAILED: Final = "detailed"  # a role: whether the words of one input are described, whatever the options say
 BUDGET: Final = 4096  # tokens of inputs that are answered together, about; one input at least
 _KEPT: Final = 16  # batchers of one model: requests with equal options are answered together
 
