@@ -117,7 +117,7 @@ encoder = { family = "transformer", width = 16, heads = 2, layers = 1, inner = 3
 """,
 }
 COPIES = [
-    "general", "seed-1", "seed-2", "seed-3", "post", "pre",
+    "general", "reverse", "seed-1", "seed-2", "seed-3", "post", "pre",
     *(f"{name}-{number}" for name in ("post", "pre", "lc", "a", "b") for number in (1, 2, 3)),
 ]  # fmt: skip
 
