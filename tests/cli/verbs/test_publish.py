@@ -103,10 +103,12 @@ def test_the_header_names_the_task_where_hubs_have_it(bundle: str, pipeline: str
 def test_a_licence_of_ones_own_and_a_model_without_a_card(model: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "terms.txt").write_text("Do as you like: see https://example.org/terms/of/use.\n")
     (model / "README.md").unlink()
+    (model / "shortlist.safetensors").write_bytes((model / "model.safetensors").read_bytes())
     out = tmp_path / "out"
     assert publish(model, out, "--license", "other", "--license-file", tmp_path / "terms.txt", "--json") == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["files"] == ["LICENSE", "README.md", "config.json", "model.safetensors", "tokenizer.json"]
+    bundle = ["README.md", "config.json", "model.safetensors", "shortlist.safetensors", "tokenizer.json"]
+    assert found["files"] == ["LICENSE", *bundle]
     assert (found["folder"], found["address"]) == (str(out), None)
     assert (out / "LICENSE").read_text() == (tmp_path / "terms.txt").read_text()
     assert (header_of(out)["license"], header_of(out)["license_link"]) == ("other", "LICENSE")

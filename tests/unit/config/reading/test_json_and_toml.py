@@ -55,7 +55,7 @@ def test_the_toml_of_a_recipe_reads_well() -> None:
         'valid = { name = "", weight = 1.0, lines = "", to = "", variants = false, '
         'jsonl = "a.en", source = "source", target = "target" }\n'
     )
-    assert '\n\n[tokenizer]\nkind = "word"\njoint = true\nsample = 1000000\nsize = 50000\n' in text
+    assert '\n\n[tokenizer]\nkind = "word"\njoint = true\nsample = 1000000\nkeep = []\nsize = 50000\n' in text
     assert '\n\n[train.schedule]\nkind = "cosine"\nlr = 0.0003\n' in text
     assert '[evaluate]\nbleu_tokenize = "13a"\ndetokenize = false\n' in text
     assert "None" not in text
