@@ -53,17 +53,17 @@ class SingleModel:
     @property
     def device(self) -> torch.device:
         """The device that computes."""
-        return next(self.model.parameters()).device
+        return self.model.decoder.output.weight.device
 
     @property
     def vocab_size(self) -> int:
         """The number of target tokens."""
         return self.model.decoder.output.weight.shape[0]
 
-    @property
+    @cached_property
     def longest(self) -> int | None:
         """The number of target tokens that the decoder has positions for; None if it is unlimited."""
-        return self.model.decoder.longest
+        return self.model.decoder.longest  # which looks at all modules: once is enough
 
     @property
     def continues(self) -> bool:

@@ -29,7 +29,7 @@ from heedful.decode.scorer import Scorer
 from heedful.decode.settings import SearchSettings
 from heedful.decode.shortlist import Shortlists, listed_queries, listed_settings, takes_shortlists, with_tokens
 from heedful.decode.ticket import Event, Ticket, by_group
-from heedful.models.protocols import JoiningState
+from heedful.models.protocols import joining
 
 _MOST: Final = 8  # waves at once: each step of a wave reads all weights, however few sentences it has
 
@@ -79,19 +79,19 @@ class Wave:
     @property
     def joins(self) -> bool:
         """Whether its sentences can go on among others."""
-        return self._frontier.joins and isinstance(self._state, JoiningState)
+        return self._frontier.joins and joining(self._state) is not None
 
     @property
     def moves_nothing(self) -> bool:
         """Whether sentences join it without a copy of what it has."""
-        return isinstance(self._state, JoiningState) and self._state.joins_in_place
+        state = joining(self._state)
+        return state is not None and state.joins_in_place
 
     @torch.inference_mode()
     def take_over(self, other: "Wave") -> bool:
         """Go on with the sentences of another wave too, after these; return whether that can be."""
-        if not isinstance(self._state, JoiningState):
-            return False
-        state = self._state.join(other._state)
+        own = joining(self._state)
+        state = None if own is None else own.join(other._state)
         if state is None:
             return False
         self._state, self._frontier = state, self._frontier.together(other._frontier)

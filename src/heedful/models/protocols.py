@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from copy import copy
-from typing import Any, Protocol, TypeVar, cast, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
@@ -56,6 +56,16 @@ class JoiningState(State, Protocol):
 
     def join(self, other: Any) -> "JoiningState | None":
         """Return the state of both, the other's sentences after these; None if they cannot share one."""
+
+
+_JOINING: Final[dict[type, bool]] = {}  # by the type of a state: a protocol takes long to look for
+
+
+def joining(state: State) -> JoiningState | None:
+    """Return a state if others can join it."""
+    if type(state) not in _JOINING:
+        _JOINING[type(state)] = isinstance(state, JoiningState)
+    return cast(JoiningState, state) if _JOINING[type(state)] else None
 
 
 @runtime_checkable

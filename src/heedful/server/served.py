@@ -4,6 +4,7 @@ import re
 from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,12 +37,12 @@ class Served:
     def __post_init__(self) -> None:
         self.worker = Worker(self.service, self.name)
 
-    @property
+    @cached_property
     def recipe(self) -> Recipe:
         """The recipe of the model."""
         return self.service.model.recipe
 
-    @property
+    @cached_property
     def verb(self) -> str:
         """The command that uses such a model, and the last part of its route."""
         return self.recipe.rules.verb

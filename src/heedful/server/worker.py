@@ -3,7 +3,9 @@
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Final
@@ -111,13 +113,11 @@ class Worker:
                 self.service.tick()
             except Exception as error:  # a fault of ours ends the calls, not the server
                 _LOG.exception("a step of a model failed")
-                for call in self._live:
-                    self._end(call, _refusal(error))
+                self._end([(call, _refusal(error)) for call in self._live])
                 self._live = []
         while not self._inbox.empty():
             self._live += filter(None, [self._inbox.get()])
-        for call in self._live:
-            self._end(call, Refused(503, "The server is stopping.", retry_after=5))
+        self._end([(call, Refused(503, "The server is stopping.", retry_after=5)) for call in self._live])
 
     def _receive(self) -> bool:
         """Take the calls that have arrived; wait for one if there is nothing to do. Return whether to go on."""
@@ -152,25 +152,32 @@ class Worker:
                 settled.append((call, _refusal(error)))
                 if settled[-1][1] is not error:
                     _LOG.exception("a request failed")
-        for call, changes in changed:
-            _tell(call, lambda call=call, changes=changes: call.news.put_nowait(changes))  # type: ignore[misc]
+        _tell([(call, partial(call.news.put_nowait, changes)) for call, changes in changed])
         if settled:
             over = {id(call) for call, _ in settled}
             self._live = [call for call in self._live if id(call) not in over]
-            for call, result in settled:
-                self._end(call, result)
+            self._end(settled)
 
-    def _end(self, call: Call, result: Job | Exception) -> None:
-        if isinstance(result, Exception) and call.job is not None:
-            call.job.cancel()
-        _tell(call, lambda: call.settle(result))
+    def _end(self, settled: Sequence[tuple[Call, Job | Exception]]) -> None:
+        for call, result in settled:
+            if isinstance(result, Exception) and call.job is not None:
+                call.job.cancel()
+        _tell([(call, partial(call.settle, result)) for call, result in settled])
 
 
-def _tell(call: Call, news: Callable[[], None]) -> None:
-    try:
-        call.loop.call_soon_threadsafe(news)
-    except RuntimeError:  # the loop has ended, and nobody waits
-        return
+def _tell(news: Sequence[tuple[Call, Callable[[], None]]]) -> None:
+    """Do all this in the event loops of the calls: each is woken once, which costs more than most news."""
+    by_loop: dict[asyncio.AbstractEventLoop, list[Callable[[], None]]] = {}
+    for call, each in news:
+        by_loop.setdefault(call.loop, []).append(each)
+    for loop, some in by_loop.items():
+        with suppress(RuntimeError):  # the loop has ended, and nobody waits
+            loop.call_soon_threadsafe(_do_all, some)
+
+
+def _do_all(news: Sequence[Callable[[], None]]) -> None:
+    for each in news:
+        each()
 
 
 def _refusal(error: Exception) -> Exception:

@@ -6,6 +6,7 @@ A lane has runners of a few sizes, so that few recordings serve few tickets and 
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Final
 
 import torch
@@ -89,10 +90,13 @@ class SlotLanes:
 
     def takes(self, settings: SearchSettings) -> bool:
         """Whether slots can do searches with these settings."""
+        return self._fits and can_use_slots(settings) and settings.beam <= _BEAMS
+
+    @cached_property
+    def _fits(self) -> bool:
+        """Whether slots can hold what the decoder keeps."""
         decoder = self._model.decoder
-        if not isinstance(decoder, SlotDecoder) or not decoder.decodes_in_slots:
-            return False
-        return can_use_slots(settings) and settings.beam <= _BEAMS and decoder.head_bytes <= _HEAD
+        return isinstance(decoder, SlotDecoder) and decoder.decodes_in_slots and decoder.head_bytes <= _HEAD
 
     def takes_prefix(self, query: Query, settings: SearchSettings) -> bool:
         """Whether a query has no prefix with tokens that slots never output."""

@@ -29,8 +29,8 @@ TEXT: Final = "text"  # the role whose list makes several inputs; of image model
 def task_routes(asking: Asking) -> APIRouter:
     """Return a route for each verb, also for those that no model is served for, which say so."""
     router, models = APIRouter(tags=["tasks"]), asking.models
-    for verb in sorted({rules.verb for rules in RULES.values()}):
-        served = [one for one in models.served if one.verb == verb]
+    verbs = {rules.verb: [one for one in models.served if one.verb == rules.verb] for rules in RULES.values()}
+    for verb, served in sorted(verbs.items(), key=lambda each: (not each[1], each[0])):  # routes are looked for in turn
         body = verb_body(verb, served, asking.settings)
         does = RULES[served[0].recipe.rules.name].does if served else "no model is served for it"
         router.post(f"/v1/{verb}", name=verb, summary=f"{verb}: {does}", openapi_extra=document(body))(

@@ -135,7 +135,7 @@ class Captioner(SearchingModel[ImageCaptioner]):
         skipped = empty_answer(refused, list[Caption]())
         return self._stream(read, self._asking(request), request, chunk=CHUNK, progress=progress, refused=skipped)
 
-    def asking(self, nbest: int, options: CaptionOptions) -> Asking[LabelledImage, list[Caption]]:
+    def asking(self, nbest: int, options: CaptionOptions, name: str = "images") -> Asking[LabelledImage, list[Caption]]:
         """Return what images ask of an engine with some options: see `stream_detailed`."""
         return self._asking(self.request(nbest, options))
 

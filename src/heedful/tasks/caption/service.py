@@ -43,7 +43,7 @@ class CaptionJob(SearchJob[list[Caption]]):
         self._wanted = options.pop("alternatives", 0)
         if self._wanted and "beam" not in options:
             options["beam"] = max(service.model.recipe.decode.beam, self._wanted + 1)
-        asking = service.model.asking(self._wanted + 1, options)
+        asking = service.asking(self._wanted + 1, options, "images")
         super().__init__(service.engine, lambda unit: asking([images[unit]], unit + 1), len(images))
 
     def finished(self) -> Sequence[Result]:

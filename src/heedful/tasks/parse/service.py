@@ -34,7 +34,7 @@ class ParseJob(SearchJob[list[Parse]]):
     def __init__(self, service: ParseService, texts: Sequence[str], given: Mapping[str, Any]) -> None:
         options: Any = given_options(given)
         n_best = options.pop("n_best", None)
-        asking = service.model.asking(n_best or 1, options, "text")
+        asking = service.asking(n_best or 1, options, "text")
         self._fields = answers_of(service.model, n_best=n_best).fields
         super().__init__(service.engine, lambda unit: asking([texts[unit]], 1), len(texts))
 

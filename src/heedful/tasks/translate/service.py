@@ -80,7 +80,7 @@ class TranslateJob(SearchJob[list[Translation]]):
         if self._to is not None and service.languages and self._to not in service.languages:
             raise UserError(f"`to` is `{self._to}`, but must be one of {', '.join(service.languages)}.")
         self._shown = ""
-        begin = partial(self._model.asking, self._wanted + 1, name="text")
+        begin = partial(service.asking, self._wanted + 1, name="text")
         plain = begin(options)
         asking = {place: plain if prefix is None else begin(options | {"prefix": prefix})}
 

@@ -1,14 +1,16 @@
 """Models that search for what they write, for other programs: jobs that ask an engine for some sequences at a time."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Final, Generic
 
 from heedful.decode.engine import Engine, engine_of, found_by
 from heedful.decode.ticket import Ticket
 from heedful.tasks.shared.answering.jobs import Job, Result
 from heedful.tasks.shared.answering.service import Service
 from heedful.tasks.shared.sequences.asked import Answer, Asked
+
+_KEPT: Final = 64  # options of earlier requests
 
 
 class SearchService(Service):
@@ -18,11 +20,21 @@ class SearchService(Service):
         super().__init__(model)
         self.engine = engine_of(model._scorer)  # which calls from other threads share
         self.engine.join_waves()
+        self._asked: dict[str, Callable[[Any, int], Asked[Any]]] = {}  # by options, the one used last comes last
 
     @property
     def idle(self) -> bool:
         """See `Service.idle`."""
         return self.engine.idle and super().idle
+
+    def asking(self, nbest: int, options: Mapping[str, Any], name: str) -> Callable[[Any, int], Asked[Any]]:
+        """Return what units ask of the engine with some options: requests with equal options share one."""
+        key = repr((nbest, sorted(options.items()), name))
+        found = self._asked.pop(key, None) or self.model.asking(nbest, options, name)
+        self._asked[key] = found
+        if len(self._asked) > _KEPT:
+            del self._asked[next(iter(self._asked))]
+        return found
 
     def tick(self) -> None:
         """See `Service.tick`."""
