@@ -17,7 +17,8 @@ saved. The exit code is 1 if anything is wrong.
 
 import os
 
-os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1")  # before any import
+# Before any import. Without kernels: the compiler is another program, and what it writes is not recorded.
+os.environ.update(OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false", RAYON_NUM_THREADS="1", HEEDFUL_NATIVE="off")
 
 import argparse
 import json

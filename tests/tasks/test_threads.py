@@ -88,8 +88,7 @@ CAPTIONING: Calls = {
 REGRESSING: Calls = {"regress": lambda model: model.regress(TEXTS), "explain": explained(TEXTS[0], gradients=True)}
 ASKED: Mapping[str, Calls] = {
     "transformer": TRANSLATING,
-    # Not while another thread explains: modules that are looked at compute by PyTorch, in other bits than the kernels.
-    "transformer-int8": {name: TRANSLATING[name] for name in ("translate", "sample", "score", "embed")},
+    "transformer-int8": TRANSLATING,
     "recurrent-bahdanau": TRANSLATING,
     "classifier-hierarchical": CLASSIFYING,
     "tagger-recurrent-letters-crf": TAGGING,

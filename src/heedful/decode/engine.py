@@ -26,7 +26,7 @@ from heedful.decode.slots.lanes import SlotLanes
 from heedful.decode.ticket import Event, Group, Ticket, check_queries
 from heedful.decode.waves import Waves
 from heedful.native.encoder import hooks_of
-from heedful.nn.evaluation_mode import computes_by_equation
+from heedful.nn.evaluation_mode import computes_by_equation, has_hook_here
 from heedful.nn.kernels import use_kernels
 
 BUDGET: Final = 4096  # tokens of a batch, where nobody says
@@ -184,7 +184,7 @@ def engine_of(scorer: Scorer) -> Engine:
     While this thread looks at what the network computes, or changes it, its searches run by themselves.
     """
     networks = [scorer.model] if isinstance(scorer, SingleModel) else list(scorer.models)
-    if computes_by_equation() or any(any(hooks_of(network)) for network in networks):
+    if computes_by_equation() or any(has_hook_here(hooks_of(network)) for network in networks):
         return Engine(scorer)
     if "_engine" not in vars(scorer):
         # Of a copy: what holds itself would keep a GPU's memory until it is found.

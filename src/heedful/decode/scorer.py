@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import cast
+from typing import Any, cast
 
 import torch
 from jaxtyping import Float, Int
@@ -30,6 +30,9 @@ class SingleModel:
     """One model, used as it is: put it into `eval` mode. Keep the scorer: it holds its engine (`engine_of`)."""
 
     model: Generator
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy looks anew for what can take its steps
+        return SingleModel, (self.model,)
 
     @cached_property
     def decoder(self) -> Decoder:

@@ -8,7 +8,7 @@ Shape letters of this file: Q  queries    S  sentences
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import Lock, get_ident
+from threading import Lock
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +31,7 @@ from heedful.explain.recorded_states import (
 )
 from heedful.nn.attention.coattention import AlternatingCoAttention, CoAttention
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
-from heedful.nn.evaluation_mode import by_equation, evaluation_mode
+from heedful.nn.evaluation_mode import HookHere, by_equation, evaluation_mode
 from heedful.nn.layers.embedding import Embedding
 from heedful.nn.layers.images.embedding import ImageEmbedding
 from heedful.nn.layers.pooling import FirstPool, LastPool, MeanPool, Pool
@@ -178,17 +178,14 @@ _MultiHead = SelfAttention | CrossAttention
 @contextmanager
 def silence_heads(network: nn.Module, heads: Sequence[Head]) -> Iterator[None]:
     """Let heads contribute nothing to this thread's calls in the block: as if their columns of the output were zero."""
-    thread = get_ident()
 
     def hook(attention: _MultiHead, head: int) -> RemovableHandle:
-        def without(module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor] | None:
-            if get_ident() != thread:
-                return None
+        def without(module: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor]:
             values = inputs[0].unflatten(-1, (attention.heads, -1)).clone()
             values[..., head, :] = 0
             return (values.flatten(-2),)
 
-        return attention.output.register_forward_pre_hook(without)
+        return attention.output.register_forward_pre_hook(HookHere(without))
 
     with hooked(hook(find_head(network, head), head[2]) for head in heads):
         yield

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
-from threading import get_ident
 from typing import Any, Final
 
 import numpy as np
@@ -23,6 +22,7 @@ from heedful.models.images import ImageEncoder, LookingEncoder
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
 from heedful.models.transformer.decoder import TransformerDecoder
 from heedful.models.transformer.encoder import TransformerEncoder
+from heedful.nn.evaluation_mode import HookHere
 from heedful.nn.recurrent.cells import Cell, CellState, GRUCell, LSTMCell, StackedCells
 from heedful.nn.recurrent.paper_gru import PaperGRUCell
 from heedful.nn.recurrent.stack import RecurrentStack, TimeMajor
@@ -41,12 +41,7 @@ def hooked(hooks: Iterable[RemovableHandle]) -> Iterator[None]:
 
 def hook_calls(module: nn.Module, look: Callable[[Any, Any, Any], Any]) -> RemovableHandle:
     """Call a function after each call of a module in this thread, with the module, its inputs and its output."""
-    thread = get_ident()
-
-    def look_here(called: nn.Module, inputs: Any, output: Any) -> Any:
-        return look(called, inputs, output) if get_ident() == thread else None
-
-    return module.register_forward_hook(look_here)
+    return module.register_forward_hook(HookHere(look))
 
 
 def _sequence(likely: Sequence[str], lengths: Mapping[str, int], count: int) -> str | None:

@@ -28,7 +28,7 @@ from heedful.native.memory import workspace
 from heedful.native.plan import Shape, X
 from heedful.native.step_call import StepCall, normaliser_of
 from heedful.native.weights import NotNativeError, weights_of
-from heedful.nn.evaluation_mode import computes_by_equation
+from heedful.nn.evaluation_mode import computes_by_equation, has_hook_here
 
 _ROOM: Final = 64  # positions of a new cache, besides twice what is read; untouched memory costs nothing
 _SLOTS: Final = 8  # of a state that others join, half of them free
@@ -215,7 +215,7 @@ class NativeDecoder:
             aligned
             or (memory is not None and (prompt is not None or int(memory.layout.lengths.min()) < 1))
             or computes_by_equation()
-            or any(self._hooks)
+            or has_hook_here(self._hooks)
             or versions_of(self._original) != self._versions  # weights have changed since they were packed
             or (prompt is not None and prompt.layout.bound > self._longest)
         ):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Mapping
+from types import MethodType
 from typing import Any, Final
 
 import torch
@@ -17,7 +18,7 @@ from heedful.native.library import Frame, library
 from heedful.native.memory import workspace
 from heedful.native.plan import Plan, X, encoder_block
 from heedful.native.weights import NotNativeError
-from heedful.nn.evaluation_mode import computes_by_equation
+from heedful.nn.evaluation_mode import computes_by_equation, has_hook_here
 
 _MOST: Final = 512  # rows in float32: PyTorch is as fast with more, and later faster
 _LONGEST: Final = 64  # tokens of a sentence in float32: attention of PyTorch reads longer ones faster
@@ -42,7 +43,7 @@ class NativeBlock:
             or layout.bound > self._longest
             or has_gradient
             or computes_by_equation()
-            or any(self._hooks)
+            or has_hook_here(self._hooks)
             or versions_of(self._block) != self._versions  # weights have changed since they were packed
         ):
             return type(self._block).forward(self._block, x, layout)
@@ -54,6 +55,9 @@ class NativeBlock:
         kernels.run(ops, frame)
         del kept
         return y[:, :width].to(x.dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy of the block computes by its modules: its weights are others
+        return MethodType, (type(self._block).forward, self._block)
 
 
 def place_rows(frame: Frame, layout: Layout) -> list[Tensor]:

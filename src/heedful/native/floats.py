@@ -6,6 +6,7 @@ PyTorch's product waits for the weights where there are few rows, and takes thre
 row is multiplied to depends on neither its neighbours nor the threads. The copy takes as much memory as the weights.
 """
 
+from types import MethodType
 from typing import Any, Final, NamedTuple, TypeGuard
 
 import torch
@@ -98,6 +99,9 @@ class FloatMap:
             return usual
         y_MN = self.packed.product(kernels, x.reshape(-1, x.shape[-1]))[:, : len(weight)]
         return y_MN.reshape(*x.shape[:-1], len(weight))
+
+    def __reduce__(self) -> tuple[Any, ...]:  # a copy of the module computes by itself: its weights are others
+        return MethodType, (type(self._module).forward, self._module)
 
 
 def versions_of(module: nn.Module) -> list[tuple[int, int]]:

@@ -4,10 +4,10 @@ Several threads may use one network at the same time. A call never changes how t
 evaluation mode is never left, and what a call needs besides is kept per thread.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from threading import get_ident
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import torch
 from torch import nn
@@ -51,6 +51,23 @@ class PerThread(Generic[Value]):
             self._values[thread].pop()
             if not self._values[thread]:
                 del self._values[thread]
+
+
+class HookHere:
+    """A hook on a module for the thread that makes it: calls of other threads do not see it."""
+
+    def __init__(self, hook: Callable[..., Any]) -> None:
+        self.thread, self._hook = get_ident(), hook
+
+    def __call__(self, *given: Any) -> Any:
+        """Do what the hook does, in its thread."""
+        return self._hook(*given) if get_ident() == self.thread else None
+
+
+def has_hook_here(tables: Iterable[Mapping[int, Any]]) -> bool:
+    """Whether a table of hooks has one that sees the calls of this thread."""
+    here = get_ident()
+    return any(getattr(hook, "thread", here) == here for table in tables if table for hook in [*table.values()])
 
 
 _WRITTEN_OUT: Final = PerThread[bool]()
