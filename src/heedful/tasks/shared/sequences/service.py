@@ -30,7 +30,8 @@ class SearchService(Service):
     def asking(self, nbest: int, options: Mapping[str, Any], name: str) -> Callable[[Any, int], Asked[Any]]:
         """Return what units ask of the engine with some options: requests with equal options share one."""
         key = repr((nbest, sorted(options.items()), name))
-        found = self._asked.pop(key, None) or self.model.asking(nbest, options, name)
+        model: Any = self.model
+        found = self._asked.pop(key, None) or model.asking(nbest, options, name)
         self._asked[key] = found
         if len(self._asked) > _KEPT:
             del self._asked[next(iter(self._asked))]
