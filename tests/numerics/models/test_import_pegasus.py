@@ -4,7 +4,6 @@ Models of random weights repeat themselves without end; so in the searches that 
 """
 
 import re
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest

@@ -1,11 +1,24 @@
-"""Pegasus models of random weights as `transformers` writes them, with a small vocabulary of SentencePiece's pieces."""
+"""Models of random weights as `transformers` writes them, with a small vocabulary of SentencePiece's pieces."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import torch
 from tests.unit.interop.marian_folders import ENGLISH, GERMAN, spm
-from transformers import PegasusConfig, PegasusForConditionalGeneration, PegasusTokenizer, PreTrainedModel
+from transformers import (
+    M2M100Config,
+    M2M100ForConditionalGeneration,
+    MBart50Tokenizer,
+    MBartConfig,
+    MBartForConditionalGeneration,
+    NllbTokenizer,
+    PegasusConfig,
+    PegasusForConditionalGeneration,
+    PegasusTokenizer,
+    PreTrainedModel,
+)
 from transformers.utils import logging
 
 from heedful.interop.transformers.tokenizers.sentencepiece_file import read_sentencepiece
@@ -36,8 +49,9 @@ def randomise(model: PreTrainedModel, end: int) -> PreTrainedModel:
         for name, parameter in model.named_parameters():
             if "embed_positions" not in name:
                 parameter.add_(torch.randn_like(parameter), alpha=0.5)
-        model.final_logits_bias.normal_()
-        model.final_logits_bias[0, end] += 3
+        if hasattr(model, "final_logits_bias"):
+            model.final_logits_bias.normal_()
+            model.final_logits_bias[0, end] += 3
     return model.eval()
 
 
@@ -54,3 +68,78 @@ def write_pegasus(folder: Path, **changed: Any) -> PegasusForConditionalGenerati
     model.save_pretrained(folder)
     assert isinstance(model, PegasusForConditionalGeneration)
     return model
+
+
+# --- models of many languages -----------------------------------------------------------------------------------------
+
+MARKERS: Final = ("<s>", "<pad>", "</s>", "<unk>")
+
+
+def write_nllb(folder: Path, **changed: Any) -> M2M100ForConditionalGeneration:
+    """Write an NLLB model of three languages with its tokenizer; return it."""
+    logging.disable_progress_bar()
+    codes = ["deu_Latn", "eng_Latn", "fra_Latn"]
+    cutter = read_sentencepiece(spm(ENGLISH + GERMAN, "bpe"), "spm")
+    vocabulary = {piece: number for number, piece in enumerate([*MARKERS, *cutter.scores, *codes])}
+    tokenizer = NllbTokenizer(
+        vocab=vocabulary, merges=_merges(cutter.scores), src_lang="eng_Latn", extra_special_tokens=codes
+    )
+    tokenizer.save_pretrained(folder)
+    return _m2m_100(folder, len(tokenizer) + 2, **changed)
+
+
+def write_m2m_100(folder: Path, **changed: Any) -> M2M100ForConditionalGeneration:
+    """Write an M2M-100 model with its tokenizer; return it."""
+    logging.disable_progress_bar()
+    data = spm(ENGLISH + GERMAN, "bpe")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "sentencepiece.bpe.model").write_bytes(data)
+    pieces = [*MARKERS, *read_sentencepiece(data, "spm").scores]
+    (folder / "vocab.json").write_text(json.dumps({piece: number for number, piece in enumerate(pieces)}))
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps({"src_lang": "en", "tgt_lang": "de", "tokenizer_class": "M2M100Tokenizer"})
+    )
+    return _m2m_100(folder, len(pieces) + 100 + 8, **changed)
+
+
+def write_mbart(folder: Path, **changed: Any) -> MBartForConditionalGeneration:
+    """Write an mBART-50 model with its tokenizer; return it."""
+    logging.disable_progress_bar()
+    vocabulary = [(marker, 0.0) for marker in MARKERS] + [*scored_pieces().items()]
+    codes = [(code, 0.0) for code in ("en_XX", "de_DE", "fr_XX", "<mask>")]
+    tokenizer = MBart50Tokenizer(vocab=vocabulary + codes, src_lang="de_DE", tgt_lang="en_XX")
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(8)
+    values = SHAPE | {"vocab_size": len(tokenizer), "activation_function": "gelu"} | _STARTS
+    model = randomise(MBartForConditionalGeneration(MBartConfig(**(values | changed))), end=2)
+    model.save_pretrained(folder)
+    assert isinstance(model, MBartForConditionalGeneration)
+    return model
+
+
+_STARTS: Final = {
+    "pad_token_id": 1,
+    "bos_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+    "forced_eos_token_id": None,
+}
+
+
+def _m2m_100(folder: Path, size: int, **changed: Any) -> M2M100ForConditionalGeneration:
+    torch.manual_seed(7)
+    config = M2M100Config(**(SHAPE | {"vocab_size": size} | _STARTS | changed))
+    model = randomise(M2M100ForConditionalGeneration(config), end=2)
+    model.save_pretrained(folder)
+    assert isinstance(model, M2M100ForConditionalGeneration)
+    return model
+
+
+def _merges(scores: Mapping[str, float]) -> list[tuple[str, str]]:
+    """Return every split of a piece into two, the best pieces first."""
+    return [
+        (piece[:middle], piece[middle:])
+        for piece in sorted(scores, key=lambda piece: -scores[piece])
+        for middle in range(1, len(piece))
+        if piece[:middle] in scores and piece[middle:] in scores
+    ]

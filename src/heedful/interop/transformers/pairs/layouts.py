@@ -61,6 +61,20 @@ PEGASUS: Final = Layout(
         "static_position_embeddings": True,
     },
 )
+M2M_100: Final = Layout("m2m_100", "M2M-100", "M2M100ForConditionalGeneration", "pre")
+MBART: Final = Layout(
+    "mbart",
+    "mBART",
+    "MBartForConditionalGeneration",
+    "pre",
+    {
+        "normalize_before": True,
+        "add_final_layer_norm": True,
+        "normalize_embedding": True,
+        "static_position_embeddings": False,
+    },
+    embedding_norm=True,
+)
 WRITTEN: Final = {layout.norm: layout for layout in (MARIAN, PEGASUS)}  # by `model.norm`
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from heedful.base.errors import UserError
-from heedful.base.files import read_bytes, read_json
+from heedful.base.files import read_bytes
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.task_rules import model_of
 from heedful.data.tokenize.tokenizer import BEGIN, PAD
@@ -35,7 +35,7 @@ from heedful.interop.transformers.tokenizers.sentencepiece_file import (
     read_sentencepiece,
 )
 from heedful.interop.transformers.tokenizers.sentencepiece_tokenizer import build_tokenizer
-from heedful.interop.transformers.tokenizers.vocabulary_files import refuse_long_pieces
+from heedful.interop.transformers.tokenizers.vocabulary_files import read_piece_ids
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_model
 from heedful.models.networks import EncoderDecoder
@@ -79,10 +79,7 @@ class MarianVocabulary:
 
 def read_ids(path: Path, size: int) -> Ids:
     """Read a vocab.json, which must have exactly the ids from 0 to `size` - 1."""
-    ids = read_json(path)
-    if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
-        raise UserError(f"{path} must map pieces to numbers, but contains something else: copy it again.")
-    refuse_long_pieces(path, ids, LONGEST_PIECE)
+    ids = read_piece_ids(path, LONGEST_PIECE)
     if len(ids) != size or sorted(ids.values()) != list(range(size)):
         raise UserError(
             f"{path} has {len(ids):,} pieces, but config.json requires one for each number from 0 to {size - 1:,}: "

@@ -66,6 +66,8 @@ def _of_attention(model: TransformerModel, kind: str) -> Iterator[Refusal]:
 def _of_embeddings(recipe: Recipe, model: TransformerModel, kind: str) -> Iterator[Refusal]:
     if model.positions not in POSITIONS:
         yield Refusal("model.positions", f"{kind} has sinusoidal positions only")
+    if recipe.data.target_tags:
+        yield Refusal("data.target_tags", f"{kind} starts all translations alike")
     if model.word_positions:
         yield Refusal("model.word_positions", f"{kind} counts tokens, not words")
     if model.embeddings > 1:
