@@ -52,7 +52,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     rows = {PAD: 1, BEGIN: START, END: 2, UNKNOWN: unknown}
     rows |= {number: tokenizer.convert_tokens_to_ids(marker(code)) for code, number in vocabulary.tags.items()}
     for number in range(vocabulary.markers, vocabulary.size):
-        name = vocabulary._inner.id_to_token(number).replace("\ufdd0", "")
+        name = (vocabulary._inner.id_to_token(number) or "").replace("\ufdd0", "")
         row = re.fullmatch(r"\[row-(\d+)\]", name)
         rows[number] = int(row[1]) if row else tokenizer.convert_tokens_to_ids(name)
     found = {code: rows[vocabulary.tags[code]] for code in languages}
@@ -93,7 +93,7 @@ def test_scores_equal_those_of_transformers(pair: Pair) -> None:
         torch.testing.assert_close(scores.logsumexp(1), answer.logsumexp(1), atol=1e-5, rtol=1e-5)
 
 
-class OnlyOnce(LogitsProcessor):
+class OnlyOnce(LogitsProcessor):  # type: ignore[misc]
     """No piece stands twice; their own rule for that forbids `</s>` too, with which targets start."""
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:

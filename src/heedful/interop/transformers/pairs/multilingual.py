@@ -15,7 +15,7 @@ M2M-100 and NLLB count positions from 2, by sinusoids of other wavelengths than 
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -188,7 +188,7 @@ def _source_language(described: CheckedConfig, vocabulary: _Vocabulary) -> int:
 
 def _embeddings(
     weights: CheckedWeights, vocabulary: _Vocabulary, size: int, width: int, source: int
-) -> Mapping[str, Tensor]:
+) -> dict[str, Tensor]:
     rows, tags = torch.tensor(vocabulary.rows), list(vocabulary.tokenizer.tags.values())
     target = weights.take_one(SAME[SHARED], size, width)[rows]
     read = target.clone()
@@ -203,9 +203,9 @@ _FIRST: Final = 2  # the row of the first position: those before it belong to pa
 
 def _positions(
     folder: ModelFolder, layout: Layout, weights: CheckedWeights, model: TransformerModel
-) -> Mapping[str, Tensor]:
+) -> dict[str, Tensor]:
     """Return the vectors of positions: those of the folder, or the sinusoids of M2M-100."""
-    count, width, found = model.max_positions, model.width, {}
+    count, width, found = model.max_positions, model.width, dict[str, Tensor]()
     for side in ("encoder", "decoder"):
         if layout is MBART:
             rows = weights.take(f"model.{side}.embed_positions.weight", count + _FIRST, width)[_FIRST:]
