@@ -67,7 +67,7 @@ class PieceFile:
         """Return the markers that the folder's tokenizer puts before a text, and after it."""
         alone, marked = (self._theirs.encode("a", add_special_tokens=added).ids for added in (False, True))
         for start in range(len(marked) - len(alone) + 1):
-            if marked[start : start + len(alone)] == alone:
+            if alone and marked[start : start + len(alone)] == alone:
                 return marked[:start], marked[start + len(alone) :]
         raise UserError(f"{self.path}: `post_processor` changes the text itself, which Heedful does not support.")
 
