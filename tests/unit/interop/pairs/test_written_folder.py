@@ -132,6 +132,11 @@ def change_json(path: Path, **values: object) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
 
 
+def write_markers(folder: Path) -> None:
+    change_weights(folder, "final_logits_bias", lambda row: row + 50 * torch.eye(1, row.shape[1]))
+    change_json(folder / "generation_config.json", suppress_tokens=None)
+
+
 FAULTS: dict[str, Callable[[Path], None]] = {
     "rows that are not permuted": lambda folder: change_weights(
         folder, "model.encoder.layers.0.fc2.weight", lambda rows: rows.flip(0)
@@ -141,10 +146,7 @@ FAULTS: dict[str, Callable[[Path], None]] = {
     ),
     "embeddings that are not scaled": lambda folder: change_json(folder / "config.json", scale_embedding=False),
     "another start": lambda folder: change_json(folder / "generation_config.json", decoder_start_token_id=0),
-    "markers that are written": lambda folder: (
-        change_weights(folder, "final_logits_bias", lambda row: row + 50 * torch.eye(1, row.shape[1])),
-        change_json(folder / "generation_config.json", suppress_tokens=None),
-    )[-1],
+    "markers that are written": write_markers,
 }
 
 
