@@ -364,7 +364,7 @@ class Translator(SequenceModel):
 
     def _queries(self, sources: Sequence[Sequence[int]], request: SearchRequest, first: int) -> list[Query]:
         """Return the queries of all sources but blank ones; `first` is the number of the first line."""
-        prefixes = self.wording.encode_prefixes(request.prefix or "", sources, first)
+        prefixes = self.wording.encode_prefixes("" if request.prefix is None else request.prefix, sources, first)
         queries = text_queries(sources, request.settings.max_extra, prefixes, first - 1)
         queries = [query for query, source in zip(queries, sources, strict=True) if source]
         return self._lexicon.add_to(queries) if request.shortlist else queries

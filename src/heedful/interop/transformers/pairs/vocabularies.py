@@ -94,7 +94,7 @@ def _to_ours(path: Path, forms: Mapping[str, bool]) -> Tokenizer:
     """Return the tokenizer of a file without what was written around it."""
     try:
         described = json.loads(read_bytes(path))
-        described["post_processor"] = None
+        described |= {"post_processor": None, "padding": None, "truncation": None}  # the last use there, saved with it
         if asked := sum(forms.values()):
             described["normalizer"] = next(iter(described["normalizer"]["normalizers"][asked:]), None)
         for token in described["added_tokens"]:

@@ -67,7 +67,7 @@ class TextCodec:
     ) -> list[list[int]]:
         """Return the target pieces that translations of sources start with; refuse text that has unknown parts."""
         tags = self._first_tokens(sources)
-        if not prefix:
+        if prefix == "":
             return tags
         texts = [prefix] * len(sources) if isinstance(prefix, str) else prefix
         check_one_each(len(sources), "text", len(texts), "prefix", ", which may be empty")
