@@ -101,6 +101,11 @@ class Data(Section):
     """Whether text is normalised to Unicode's composed form (NFC)."""
     lowercase: bool = False
     """Whether all text is lowercased."""
+    target_tags: bool = False
+    """Whether a target begins with the tag of its language, as its source does (Fan et al. 2021).
+
+    The tag is read after `<s>`, and a search starts every translation with it. It needs a joint vocabulary.
+    """
     tokenized: Tokenized | None = Field(default=None, examples=[{"source": "en", "target": "de"}])
     """Languages, if the files are already tokenized by Moses' rules; by default they are not."""
 

@@ -11,14 +11,19 @@ from heedful.base.errors import UserError
 from heedful.base.files import new_folder, output_folder
 from heedful.interop.transformers.bert import read_bert
 from heedful.interop.transformers.language_models import read_gpt2, read_llama
-from heedful.interop.transformers.marian import read_marian
 from heedful.interop.transformers.model_folder import ModelFolder, open_folder
+from heedful.interop.transformers.pairs.marian import read_marian
+from heedful.interop.transformers.pairs.multilingual import read_m2m_100, read_mbart
+from heedful.interop.transformers.pairs.pegasus import read_pegasus
 from heedful.interop.transformers.vit import read_vit
 from heedful.models.bundle import Bundle, refuse_used_folder, write_description, write_weights
 from heedful.runs.model_card import write_card
 
 READERS: Final[Mapping[str, Callable[[ModelFolder], Bundle[nn.Module]]]] = {  # by `model_type`
     "marian": read_marian,
+    "pegasus": read_pegasus,
+    "m2m_100": read_m2m_100,
+    "mbart": read_mbart,
     "bert": read_bert,
     "gpt2": read_gpt2,
     "llama": read_llama,

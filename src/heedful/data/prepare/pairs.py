@@ -114,7 +114,8 @@ def pair_rows(
 ) -> "PairRows":
     """Return what the rows of a corpus of pairs, or of trees, are; by default all cores tokenize."""
     form = TextForm.of(data)
-    stream = PairStream(source, target, filters, form, [source.tag(corpus.to)] if corpus.to else [])
+    tag = [source.tag(corpus.to)] if corpus.to else []
+    stream = PairStream(source, target, filters, form, tag, data.target_tags)
     return PairRows(
         noun="tree" if "tree" in corpus.roles else "pair",
         read=lambda dropped: read_pairs(corpus, data.folder, form),
@@ -141,6 +142,7 @@ class PairStream:
     filters: Filters
     form: TextForm
     tag: Sequence[int] = ()  # goes before every source
+    both: bool = False  # whether it goes before every target too
 
     @property
     def types(self) -> Mapping[str, StreamType]:
@@ -154,12 +156,13 @@ class PairStream:
             "form": self.form.key(),
             "tokenizers": [self.source.fingerprint, self.target.fingerprint],
             "filters": [self.filters.max_length, self.filters.max_ratio],
+            **({"target_tags": True} if self.both else {}),
         }
 
     @cached_property
     def encoder(self) -> Encoder:
         """The work of a process that tokenizes."""
-        return Encoder(self.source, self.target, self.filters, self.tag)
+        return Encoder(self.source, self.target, self.filters, self.tag, self.both)
 
     def encode(self, rows: Sequence[Pair], dropped: Counter[str]) -> Streams:
         """Tokenize pairs in this process."""

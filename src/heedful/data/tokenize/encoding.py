@@ -122,12 +122,12 @@ class Filters:
     max_length: int | None = None
     max_ratio: float | None = None
 
-    def objection(self, source: int, target: int, tag: int = 0) -> str | None:
-        """Return the reason to drop a pair of these lengths, or None; a tag before the source counts too."""
+    def objection(self, source: int, target: int, tag: int = 0, target_tag: int = 0) -> str | None:
+        """Return the reason to drop a pair of these lengths, or None; tags before the sides count too."""
         shorter, longer = sorted((source, target))
         if not shorter:
             return "empty"
-        if self.max_length is not None and max(source + tag, target) > self.max_length:
+        if self.max_length is not None and max(source + tag, target + target_tag) > self.max_length:
             return "too long"
         if self.max_ratio is not None and longer > self.max_ratio * shorter:
             return "ratio"
@@ -143,10 +143,15 @@ class Encoded:
 
 
 class Encoder:
-    """Tokenizes both sides of pairs and drops what the filters object to; `tag` goes before every source."""
+    """Tokenizes both sides of pairs and drops what the filters object to.
 
-    def __init__(self, source: Tokenizer, target: Tokenizer, filters: Filters, tag: Sequence[int] = ()) -> None:
-        self.source, self.target, self.filters, self.tag = source, target, filters, tag
+    `tag` goes before every source, and with `both` before every target.
+    """
+
+    def __init__(
+        self, source: Tokenizer, target: Tokenizer, filters: Filters, tag: Sequence[int] = (), both: bool = False
+    ) -> None:
+        self.source, self.target, self.filters, self.tag, self.both = source, target, filters, tag, both
         self._source = KnownWords(source)
         self._target = self._source if target is source else KnownWords(target)
 
@@ -154,15 +159,17 @@ class Encoder:
         """Encode a chunk."""
         sources = self._source.encode([source for source, _ in pairs])
         targets = self._target.encode([target for _, target in pairs])
+        tags = len(self.tag)
         objections = [
-            self.filters.objection(len(source) // ID.itemsize, len(target) // ID.itemsize, len(self.tag))
+            self.filters.objection(len(source) // ID.itemsize, len(target) // ID.itemsize, tags, tags * self.both)
             for source, target in zip(sources, targets, strict=True)
         ]
         kept = [not objection for objection in objections]
         tag = np.array(self.tag, ID).tobytes()
+        first = tag if self.both else b""
         streams = {
             "source": ragged([tag + ids for ids in compress(sources, kept)], id_type(self.source.size)),
-            "target": ragged(list(compress(targets, kept)), id_type(self.target.size)),
+            "target": ragged([first + ids for ids in compress(targets, kept)], id_type(self.target.size)),
         }
         return Encoded(streams, Counter(objection for objection in objections if objection))
 

@@ -67,7 +67,7 @@ def _exactly(stream: BinaryIO, size: int) -> bytes:
 
 def encoder_frame(encoder: Encoder) -> Frame:
     """Return the first message to a process: how to encode."""
-    header = {"filters": asdict(encoder.filters), "tag": list(encoder.tag)}
+    header = {"filters": asdict(encoder.filters), "tag": list(encoder.tag), "both": encoder.both}
     sides = (encoder.source,) if encoder.source is encoder.target else (encoder.source, encoder.target)
     return Frame(header, [tokenizer.to_json() for tokenizer in sides])
 
@@ -75,7 +75,7 @@ def encoder_frame(encoder: Encoder) -> Frame:
 def encoder_of(frame: Frame) -> Encoder:
     """Return what `encoder_frame` was given."""
     sides = [read_tokenizer(data, "the tokenizer") for data in frame.parts]
-    return Encoder(sides[0], sides[-1], Filters(**frame.header["filters"]), frame.header["tag"])
+    return Encoder(sides[0], sides[-1], Filters(**frame.header["filters"]), frame.header["tag"], frame.header["both"])
 
 
 def pairs_frame(pairs: Sequence[tuple[str, str]]) -> Frame:

@@ -216,9 +216,10 @@ class Translator(SequenceModel):
 
     def _likelihood(self, inputs: Sequence[Sequence[int]], references: Sequence[Reference], name: str) -> Likelihood:
         """Return the likelihood of all variants of references, given the sources' pieces; not of those with none."""
-        targets = self.wording.encode_target([text for reference in references for text in variants_of(reference)])
         numbers = [len(variants_of(reference)) for reference in references]
         inputs = [source for source, number in zip(inputs, numbers, strict=True) for _ in range(number)]
+        variants = [text for reference in references for text in variants_of(reference)]
+        targets = self.wording.encode_target(variants, inputs)
         self.check_lengths(inputs, name)
         self.check_targets(targets, name)
         pairs = [pair for pair in zip(inputs, targets, strict=True) if all(pair)]
@@ -293,7 +294,8 @@ class Translator(SequenceModel):
         if target is None:
             (best, *_), *_ = self.translate_detailed([text], **searched)
         else:
-            (tokens,) = self.wording.encode_target([check_text(target, "`target`")])
+            sources = self.encode([text], options.get("to"), raw=bool(options.get("raw")))
+            (tokens,) = self.wording.encode_target([check_text(target, "`target`")], sources)
             self.check_targets([tokens], "`target`")
             best = Translation(target, 0.0, tuple(tokens), True)
         found = self.explain_found(text, best, top, options.get("to"), bool(options.get("raw")), gradients)
@@ -324,7 +326,7 @@ class Translator(SequenceModel):
     ) -> list[PairScore]:
         inputs = self.encode(sources, to, name=name, first=first)
         self.wording.check_lines(targets, name, first)
-        outputs = self.wording.encode_target(targets)
+        outputs = self.wording.encode_target(targets, inputs)
         self.check_lengths(inputs, name, first)
         self.check_targets(outputs, name, first)
         scored = score_tokens(self.networks, inputs, outputs, self.recipe.data.batch_tokens)
@@ -362,9 +364,7 @@ class Translator(SequenceModel):
 
     def _queries(self, sources: Sequence[Sequence[int]], request: SearchRequest, first: int) -> list[Query]:
         """Return the queries of all sources but blank ones; `first` is the number of the first line."""
-        prefixes = None
-        if request.prefix is not None:
-            prefixes = self.wording.encode_prefixes(request.prefix, len(sources), first)
+        prefixes = self.wording.encode_prefixes("" if request.prefix is None else request.prefix, sources, first)
         queries = text_queries(sources, request.settings.max_extra, prefixes, first - 1)
         queries = [query for query, source in zip(queries, sources, strict=True) if source]
         return self._lexicon.add_to(queries) if request.shortlist else queries

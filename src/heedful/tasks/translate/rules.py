@@ -4,9 +4,21 @@ from typing import Final
 
 from heedful.config.corpora.containers import SPLITS
 from heedful.config.corpora.roles import Roles
-from heedful.config.task_rules import TaskRules
+from heedful.config.task_rules import Tables, TaskRules
 from heedful.metrics.rows import LOSS, PERPLEXITY, TEXT_METRICS, WRITTEN_TEXTS, score_names, validation_metrics
 from heedful.tasks.shared.sequences.rules import check_pairs
+
+
+def _check(recipe: Tables) -> None:
+    check_pairs(recipe)
+    if recipe.data.target_tags:
+        if not any(corpus.to for corpus in recipe.data.train):
+            raise ValueError("`data.target_tags` needs target languages: set `to` in all corpora, or leave it out")
+        if separate := recipe.tokenizer.why_separate:
+            raise ValueError(
+                f"`data.target_tags` needs one vocabulary, as tags are those of sources, but {separate}: leave it out"
+            )
+
 
 TRANSLATE: Final = TaskRules(
     name="translate",
@@ -25,7 +37,7 @@ TRANSLATE: Final = TaskRules(
     scored="pairs",
     network_parts=("encoder", "decoder", "output", "next_token_states"),
     searches=True,
-    own_keys=("data.max_ratio", "train.scheduled_sampling", "train.validation.translate"),
+    own_keys=("data.max_ratio", "data.target_tags", "train.scheduled_sampling", "train.validation.translate"),
     unread_keys=(
         "decode",
         "evaluate",
@@ -39,6 +51,7 @@ TRANSLATE: Final = TaskRules(
     label_smoothing=0.1,
     test_files="give --source and --target",
     evaluation_options=("metric", "raw", "to", "shortlist", "terms", "require", "forbid"),
+    start_keys=("target_tags",),
     same_keys=(
         "evaluate.bleu_tokenize",
         "evaluate.detokenize",
@@ -48,5 +61,5 @@ TRANSLATE: Final = TaskRules(
     ),
     explained="How a translation came about",
     explained_as=("Source", "Translation"),
-    check=check_pairs,
+    check=_check,
 )

@@ -82,6 +82,7 @@ def translations_of(
     texts = wording.decode([best.tokens for nbest in found for best in nbest], languages, raw)
     for source, nbest in zip(sources, found, strict=True):
         tags = 0 if wording.language(source) is None else 1
+        first = tags if wording.target_tags else 0
         yield [
             Translation(
                 next(texts),
@@ -91,7 +92,12 @@ def translations_of(
                 best.log_probability,
                 None
                 if best.alignment is None
-                else align(model.vocabularies, source[tags:], best.tokens, [index - tags for index in best.alignment]),
+                else align(
+                    model.vocabularies,
+                    source[tags:],
+                    best.tokens[first:],
+                    [index - tags for index in best.alignment[first:]],
+                ),
             )
             for best in nbest
         ]

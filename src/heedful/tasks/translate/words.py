@@ -117,7 +117,7 @@ def _known(
 def _can_begin(model: "Translator", prefix: str) -> bool:
     """Whether a translation can be asked for that begins so: a word may end in a piece that no text has by itself."""
     try:
-        model.wording.encode_prefixes(prefix, 1, 1)
+        model.wording.encode_prefixes(prefix, [()], 1)
     except UserError:
         return False
     return True

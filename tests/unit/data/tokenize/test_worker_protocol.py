@@ -22,7 +22,7 @@ from heedful.data.tokenize.worker_protocol import (
 
 PAIRS = [("a dog", "ein Hund"), ("a\nb\0漢 😀", "ü"), ("a a a a", "b")]
 TOKENIZER = train_tokenizer(Words(kind="word"), [text for pair in PAIRS for text in pair], ["de"])
-ENCODER = Encoder(TOKENIZER, TOKENIZER, Filters(max_length=4, max_ratio=3.5), [TOKENIZER.tag("de")])
+ENCODER = Encoder(TOKENIZER, TOKENIZER, Filters(max_length=4, max_ratio=3.5), [TOKENIZER.tag("de")], True)
 
 
 def sent(frame: Frame) -> Frame:
@@ -45,7 +45,7 @@ def test_an_encoder_arrives_with_its_tokenizers_filters_and_tag() -> None:
     arrived = encoder_of(sent(encoder_frame(ENCODER)))
     assert arrived.source is arrived.target
     assert arrived.source.fingerprint == TOKENIZER.fingerprint
-    assert (arrived.filters, list(arrived.tag)) == (ENCODER.filters, list(ENCODER.tag))
+    assert (arrived.filters, list(arrived.tag), arrived.both) == (ENCODER.filters, list(ENCODER.tag), True)
     apart = Encoder(TOKENIZER, train_tokenizer(Words(kind="word"), ["x y"]), Filters())
     arrived = encoder_of(sent(encoder_frame(apart)))
     assert [arrived.source.fingerprint, arrived.target.fingerprint] == [

@@ -15,7 +15,7 @@ from tests.unit.interop.marian_folders import ENGLISH, GERMAN, some_texts, spm, 
 from transformers import MarianTokenizer
 
 from heedful.data.tokenize.tokenizer import SPECIALS, UNKNOWN, Tokenizer
-from heedful.interop.transformers.marian import MarianVocabulary
+from heedful.interop.transformers.pairs.marian import MarianVocabulary
 from heedful.interop.transformers.tokenizers.sentencepiece_file import read_sentencepiece
 from heedful.interop.transformers.tokenizers.sentencepiece_tokenizer import build_tokenizer
 

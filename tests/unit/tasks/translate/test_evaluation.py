@@ -211,7 +211,7 @@ def test_validation_scores_are_those_of_an_evaluation(moses: Callable[..., Trans
         (tmp_path / f"{language}.in").write_text("\n".join([*sources, ""]))
         (tmp_path / f"{language}.out").write_text("\n".join([*references, ""]))
         corpora.append(AlignedFiles(source=f"{language}.in", target=f"{language}.out", to=language))
-        pieces = made.wording.encode_target([reference.lower() for reference in references])
+        pieces = made.wording.encode_target([reference.lower() for reference in references], [()] * len(references))
         stores.append(TokenStore.of(source=made.encode(sources, language), target=pieces))
     for most, rows in ((None, [0, 1, 2, 3, 4]), (4, [0, 1, 2, 3]), (3, [0, 1, 3]), (1, [0])):
         expected = [SOURCES[row] for row in rows]

@@ -76,7 +76,7 @@ def test_the_best_model_can_be_chosen_by_them(metric: str, reversing: Translator
     bundle = Bundle(
         reversing.recipe.model_copy(update={"data": data, "train": train}), reversing.vocabularies, reversing.network
     )
-    targets = reversing.wording.encode_target([variants[0] for variants in REFERENCES])
+    targets = reversing.wording.encode_target([variants[0] for variants in REFERENCES], [()] * len(REFERENCES))
     store = TokenStore.of(source=reversing.encode(SOURCES), target=targets)
     with evaluation_mode(reversing.network):
         scores = TranslateTask().validator(bundle, Prepared(bundle.vocabularies, (), (), (store,)))()
@@ -93,7 +93,7 @@ def test_variants_of_validation_are_references_of_one_source(reversing: Translat
     data = reversing.recipe.data.model_copy(update={"folder": str(tmp_path), "valid": (corpus,)})
     train = reversing.recipe.train.model_copy(update={"validation": Validation(metric="per")})
     recipe = reversing.recipe.model_copy(update={"data": data, "train": train})
-    targets = reversing.wording.encode_target([target for _, target in rows])
+    targets = reversing.wording.encode_target([target for _, target in rows], [()] * len(rows))
     store = TokenStore.of(source=reversing.encode([source for source, _ in rows]), target=targets)
     with evaluation_mode(reversing.network):
         bundle = Bundle(recipe, reversing.vocabularies, reversing.network)

@@ -7,6 +7,7 @@ from typing import Final
 from tokenizers import Tokenizer as Library
 
 from heedful.base.errors import UserError
+from heedful.base.files import read_json
 from heedful.data.tokenize.checked_json import LONGEST_PIECE, check_tokenizer_json
 from heedful.interop.transformers.model_folder import ModelFolder
 
@@ -21,6 +22,15 @@ def load_library(data: bytes, path: Path) -> Library:
         return Library.from_str(data.decode())
     except Exception as error:  # the library raises bare Exception
         raise UserError(f"{path} is not a tokenizer ({' '.join(str(error).split())}): copy it again.") from error
+
+
+def read_piece_ids(path: Path, most: int) -> dict[str, int]:
+    """Read a vocab.json, whose pieces have at most this number of characters."""
+    ids = read_json(path)
+    if not isinstance(ids, dict) or not all(type(number) is int for number in ids.values()):
+        raise UserError(f"{path} must map pieces to numbers, but contains something else: copy it again.")
+    refuse_long_pieces(path, ids, most)
+    return ids
 
 
 def refuse_long_pieces(path: Path, pieces: Iterable[str], most: int = LONGEST_PIECE) -> None:

@@ -19,6 +19,7 @@ class TextCodec:
     def __init__(self, recipe: Recipe, vocabularies: Vocabularies) -> None:
         self._form, self._tokenized = TextForm.of(recipe.data), recipe.data.tokenized
         self._source, self._target = vocabularies["source"], vocabularies["target"]
+        self.target_tags = recipe.data.target_tags
         self._language = {number: language for language, number in vocabularies["source"].tags.items()}
 
     def encode(self, texts: Sequence[str], to: Languages, raw: bool, name: str, first: int) -> list[list[int]]:
@@ -48,21 +49,35 @@ class TextCodec:
         """Refuse a text that is longer than the lines the model was trained on may be."""
         self._form.check(texts, name, first)
 
-    def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the target pieces of texts; none for a blank text."""
-        return self._target.encode_batch([self.normalise(text) if text.strip() else "" for text in texts])
+    def encode_target(self, texts: Sequence[str], sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return the target pieces of texts, with the tags that translations of their sources begin with.
 
-    def encode_prefixes(self, prefix: str | Sequence[str], count: int, first: int) -> list[list[int]]:
-        """Return the target pieces that translations start with; refuse text that is not in the vocabulary."""
-        texts = [prefix] * count if isinstance(prefix, str) else prefix
-        check_one_each(count, "text", len(texts), "prefix", ", which may be empty")
+        A blank text has none.
+        """
+        pieces = self._target.encode_batch([self.normalise(text) if text.strip() else "" for text in texts])
+        tags = self._first_tokens(sources)
+        return [[*tag, *ids] if ids else [] for tag, ids in zip(tags, pieces, strict=True)]
+
+    def _first_tokens(self, sources: Sequence[Sequence[int]]) -> list[list[int]]:
+        """Return the tokens that translations of sources begin with: their tags, if targets have them."""
+        return [list(source[:1]) if self.target_tags else [] for source in sources]
+
+    def encode_prefixes(
+        self, prefix: str | Sequence[str], sources: Sequence[Sequence[int]], first: int
+    ) -> list[list[int]]:
+        """Return the target pieces that translations of sources start with; refuse text that has unknown parts."""
+        tags = self._first_tokens(sources)
+        if prefix == "":
+            return tags
+        texts = [prefix] * len(sources) if isinstance(prefix, str) else prefix
+        check_one_each(len(sources), "text", len(texts), "prefix", ", which may be empty")
         pieces = self._target.encode_batch([self.normalise(text.rstrip()) for text in texts])
         for number, (text, ids) in enumerate(zip(texts, pieces, strict=True), start=first):
             if self._target.unknown in ids:
                 raise UserError(
                     f"The prefix of line {number:,} cannot be tokenized: a part of `{text}` is not in the vocabulary."
                 )
-        return pieces
+        return [[*tag, *ids] for tag, ids in zip(tags, pieces, strict=True)]
 
     def decode(self, batch: Sequence[Sequence[int]], languages: Sequence[str | None], raw: bool) -> Iterator[str]:
         """Yield the texts of target pieces; `raw` ones are ordinary text."""

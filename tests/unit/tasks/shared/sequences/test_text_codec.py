@@ -129,7 +129,7 @@ def test_text_is_brought_into_the_form_that_the_model_was_trained_on() -> None:
 
 
 def test_target_pieces_of_a_blank_text_are_none() -> None:
-    assert [len(ids) for ids in wording().encode_target(["ein Hund", " ", ""])] == [2, 0, 0]
+    assert [len(ids) for ids in wording().encode_target(["ein Hund", " ", ""], [()] * 3)] == [2, 0, 0]
 
 
 # --- ordinary text ----------------------------------------------------------------------------------------------------
@@ -141,14 +141,14 @@ def test_raw_text_is_split_on_the_way_in_and_joined_on_the_way_out() -> None:
     of = wording(tokenized=ENGLISH_GERMAN, lowercase=True)
     assert pieces(of, ["A dog, isn't it?"], raw=True) == [["a", "dog", ",", "isn", "'t", "it", "?"]]
     assert pieces(of, ["A dog, isn't it?"]) == [["a", "<unk>", "<unk>", "<unk>"]]
-    ids = of.encode_target(["ein hund , nicht ?"])
+    ids = of.encode_target(["ein hund , nicht ?"], [()])
     assert list(of.decode(ids, [None], raw=True)) == ["ein hund, nicht?"]
     assert list(of.decode(ids, [None], raw=False)) == ["ein hund , nicht ?"]
 
 
 def test_the_target_language_of_a_text_decides_how_its_words_are_joined() -> None:
     of = wording("de", "fr", tokenized=ENGLISH_GERMAN)
-    ids = of.encode_target(["l' été !"] * 3)
+    ids = of.encode_target(["l' été !"] * 3, [()] * 3)
     assert list(of.decode(ids, ["fr", "de", None], raw=True)) == ["l'été !", "l' été!", "l' été!"]
     assert of.ordinary("l' été !", "fr") == "l'été !"
 

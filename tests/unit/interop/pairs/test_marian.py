@@ -18,8 +18,8 @@ from heedful.config.corpora.containers import AlignedFiles
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS, UNKNOWN
-from heedful.interop.transformers.marian import NEVER, MarianVocabulary, read_marian
 from heedful.interop.transformers.model_folder import open_folder
+from heedful.interop.transformers.pairs.marian import NEVER, MarianVocabulary, read_marian
 from heedful.interop.transformers.tokenizers.sentencepiece_file import Normalisation, SentencePieceModel
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
@@ -243,7 +243,7 @@ def test_other_architectures_are_refused(folder: Path, change: Change, key: str,
     [
         (
             {"activation_function": "mish"},
-            '`activation_function` is "mish", but must be one of relu, gelu, swish, silu.',
+            '`activation_function` is "mish", but must be one of gelu_new, gelu_pytorch_tanh, gelu, relu, silu, swish.',
         ),
         (
             {"decoder_attention_heads": 2},
