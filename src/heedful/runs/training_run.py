@@ -19,7 +19,7 @@ from heedful.data.prepare.settled import settle_corpora, with_forms_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.defaults.apply import describe_defaults, with_followed_defaults, with_values_of
 from heedful.metrics.own_metrics import Metrics
-from heedful.models.bundle import CONFIG, read_description, read_recipe, write_description
+from heedful.models.bundle import CONFIG, base_of, read_description, read_recipe
 from heedful.models.from_recipe.initialization import initialize
 from heedful.models.networks import Network
 from heedful.models.own_parts import OwnParts, build_own_or_usual, hand_over, handed_over
@@ -31,6 +31,7 @@ from heedful.runs.run import RunObserver
 from heedful.runs.run_folder import RunLock, begin_run, clear, find_checkpoint, forget_lost_model, resumed_recipe
 from heedful.tasks.loading import find_task
 from heedful.tasks.shared.task import Task
+from heedful.training.objectives import Adapted
 from heedful.training.optimizers.build import build_optimizer, freeze, layer_scales
 from heedful.training.remedies import as_student, read_teacher, with_remedies
 from heedful.training.seeding import seed_for
@@ -76,7 +77,7 @@ def train(
         scored_alike = bool(checkpoint) and read_recipe(run, recipe.given_rules).evaluate == recipe.evaluate
         if checkpoint:
             vocabularies = read_description(run, recipe.given_rules)[1]
-            job = prepare_job(resumed_recipe(run, recipe), progress, task, vocabularies)
+            job = prepare_job(resumed_recipe(run, recipe), progress, task, vocabularies, base_of(run))
             position = job.resume(checkpoint, progress)
             forget_lost_model(run, position, job.recipe.train.steps, progress.say)
             progress.say(f"Resuming {run} from step {position.step:,}, epoch {position.epoch + 1:,}")
@@ -94,7 +95,7 @@ def train(
             if resume:
                 progress.say(f"{run} has no checkpoint: training starts from the beginning.")
             begin_run(run)
-        write_description(run, job.recipe, job.vocabularies)  # a resumed run may differ in `steps` or [decode]
+        job.describe_in(run)  # a resumed run may differ in `steps` or [decode]
         progress.begin(run, position.step, job.recipe.rules.tokens)
         progress.say(job.description())
         if scored_alike:
@@ -105,11 +106,16 @@ def train(
 
 
 def prepare_job(
-    recipe: Recipe, progress: RunProgress, task: Task | None = None, resumed: Vocabularies | None = None
+    recipe: Recipe,
+    progress: RunProgress,
+    task: Task | None = None,
+    resumed: Vocabularies | None = None,
+    base: str | None = None,
 ) -> Job:
     """Read the data and build the model, with initial weights or those of the model that the recipe starts from.
 
-    `resumed` are the vocabularies of a run that continues: it reads its weights from a checkpoint.
+    `resumed` are the vocabularies of a run that continues: it reads its weights from a checkpoint, but those that it
+    adapts from its base, whose weights have the sha256 `base`.
     """
     own, start, vocabularies = handed_over(), None, resumed
     if resumed is None and recipe.train.start_from:
@@ -121,6 +127,8 @@ def prepare_job(
         progress.say(f"Starting from {recipe.train.start_from}: its weights and its vocabulary")
         for difference in start.differences:
             progress.say(f"  {difference}")
+    elif base is not None:
+        start = read_start(recipe, base)
     elif resumed is None:
         vocabularies = own.vocabularies(recipe)
         if vocabularies is None:
@@ -135,8 +143,9 @@ def prepare_job(
     initialize(model, recipe.train.initialization)
     model = model.to(device)
     freeze(model, recipe.train.freeze)
+    adapter = start.adapter_of(model, seed_for(recipe.train.seed, "adapter")) if start is not None else None
     scales = layer_scales(model, recipe.train.layer_decay)
-    optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)
+    optimizer = build_optimizer(recipe.train.optimizer, adapter or model, scales, recipe.train.moving_average)
     teacher = read_teacher(recipe, prepared.vocabularies, device)
     if teacher is not None:
         weights = ", its weights" if teacher.gives_start else ""
@@ -144,13 +153,18 @@ def prepare_job(
     network = None if teacher is None else teacher.network
     objective = with_remedies(task.objective(recipe, prepared), recipe.train, network)
     feed = redraw_rows(task.feed(recipe, prepared), recipe, prepared.vocabularies)
-    if start is not None:
+    if adapter is not None:
+        objective = Adapted(objective, adapter)
+    elif start is not None:
         start.into(model)
     elif resumed is None and teacher is not None and teacher.gives_start:
         start_as_student(model, recipe, teacher)
     elif resumed is None:
         task.set_weights(model, recipe, prepared)
-    return Job(recipe, task, prepared, device, model, optimizer, objective, feed, teacher=teacher)
+    base = start.base if start is not None and adapter is not None else None
+    return Job(
+        recipe, task, prepared, device, model, optimizer, objective, feed, teacher=teacher, adapter=adapter, base=base
+    )
 
 
 def set_up(recipe: Recipe) -> None:
