@@ -35,7 +35,7 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-        classifier: Any = load(*place)
+        classifier: Any = load(*place, adapter=asked.adapter)
     answers, cuts = answers_of(classifier, every_class), Cuts()
     asked.write("classifying", sources, replace(answers, stream=cuts.counted(answers.stream)), as_json=as_json)
     cuts.tell(asked.recipe)
