@@ -245,7 +245,8 @@ def adapt_network(model: nn.Module, start: nn.Module, settings: Lora, where: Pat
     What the start does not have, such as another head, is trained as a whole.
     """
     own, given = dict(model.named_parameters()), weights_for(model, start)
-    different = first_difference(shapes_of({name: own[name] for name in given.keys() & own.keys()}), shapes_of(given))
+    shared = {name: weight for name, weight in own.items() if name in given}
+    different = first_difference(shapes_of(shared), shapes_of(given))
     if different is not None:
         raise UserError(
             f"{where} does not fit its base: `{different}` has another shape there: restore it from a copy of the "

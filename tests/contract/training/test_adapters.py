@@ -1,4 +1,4 @@
-"""Laws of adapters, for every family: nothing at first, then W + s B A, of which A and B alone are trained and saved."""
+"""Laws of adapters, for every family: at first they add nothing, then s B A; A and B alone are trained and saved."""
 
 from collections.abc import Callable
 from io import StringIO
@@ -126,7 +126,7 @@ def test_every_matrix_of_a_layer_is_in_a_group(family: str) -> None:
     groups = groups_of(model)
     assert {group for found in groups.values() for group in found} <= {*EVERY}
     missing = [name for name, parameter in model.named_parameters() if parameter.ndim == 2 and name not in groups]
-    tables = ("positions", "columns", "vector")  # no linear maps
+    tables = ("positions", "columns", "vector", "predicted.out.")  # no linear maps, but that to one number
     assert [name for name in missing if not any(table in name for table in tables) and "mix" not in name] == []
 
 
@@ -198,11 +198,12 @@ def test_an_adapter_in_two_halves_has_the_bits_of_a_whole_one_is_read_and_merged
 
     adapted, start = read_bundle(base, adapter=whole), read_bundle(base)
     parts = load_file(whole / "adapter.safetensors")
+    learned = [name for name in parts if name.endswith(".up") and parts[name].any()]
+    assert learned  # branches of rezero are still closed in places
     for name, weight in adapted.model.named_parameters():
         added = torch.zeros(())
         if f"{name}.down" in parts:
             added = 2.0 * (parts[f"{name}.up"] @ parts[f"{name}.down"])
-            assert added.any()
         assert torch.equal(weight, dict(start.model.named_parameters())[name] + added)
     merged = read_bundle(merge(base, whole, tmp_path / "merged"))
     assert equal(weights_of(merged.model), weights_of(adapted.model))
