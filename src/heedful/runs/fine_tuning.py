@@ -18,7 +18,7 @@ from heedful.config.recipe import Recipe
 from heedful.config.section import Section, merge_tables
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
 from heedful.models.adapters.low_rank import Adapter
-from heedful.models.adapters.start import encoder_prefix, weights_for
+from heedful.models.adapters.start import encoder_prefix, weights_for, with_new_pieces
 from heedful.models.bundle import WEIGHTS, Bundle, adapt_network, base_of, read_bundle, read_description
 from heedful.models.from_recipe.network import build_network
 from heedful.models.weights import hash_of_weights, set_weights, shapes_of
@@ -51,9 +51,13 @@ class StartModel:
             return None
         return adapt_network(model, self.bundle.model, settings, expand_user(self.recipe.train.start_from), seed)
 
-    def into(self, model: nn.Module) -> None:
-        """Copy the weights; those that the start does not have keep their initial values."""
-        set_weights(model, {**dict(model.named_parameters()), **weights_for(model, self.bundle.model)})
+    def into(self, model: nn.Module, vocabularies: Vocabularies) -> None:
+        """Copy the weights; those that the start does not have keep their initial values.
+
+        New pieces of vocabularies that have grown begin as means of old ones.
+        """
+        given = with_new_pieces(weights_for(model, self.bundle.model), model, vocabularies)
+        set_weights(model, {**dict(model.named_parameters()), **given})
 
 
 def read_start(recipe: Recipe, base: str | None = None) -> StartModel:
@@ -145,7 +149,8 @@ def adapt(recipe: Recipe, start: Recipe) -> Recipe:
     else:
         model = merge_tables(start.model, said)
     data = recipe.data.model_copy(update=form)
-    return recipe.model_copy(update={"model": model, "data": data, "tokenizer": start.tokenizer})
+    tokenizer = start.tokenizer.model_copy(update={"extend": recipe.tokenizer.extend})
+    return recipe.model_copy(update={"model": model, "data": data, "tokenizer": tokenizer})
 
 
 def _start_keys(recipe: Recipe, start: Recipe) -> tuple[str, ...]:
@@ -258,6 +263,8 @@ def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:
                 yield f"`{section}.{key}` was {shown(was)} and is {shown(now)}"
     if "tokenizer" in recipe.model_fields_set:
         was, now = start.tokenizer.model_dump(), recipe.tokenizer.model_dump()
-        for key in sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key)):
+        grows = recipe.tokenizer.extend is not None  # such a table need not have the other keys
+        named = recipe.tokenizer.model_fields_set - {"kind"} if grows else was.keys() | now.keys()
+        for key in sorted(key for key in named - {"extend"} if was.get(key) != now.get(key)):
             kept = f"stays {shown(was.get(key))}, as the vocabulary is kept"
             yield f"`tokenizer.{key}` {kept}; the recipe says {shown(now.get(key))}"

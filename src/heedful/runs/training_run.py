@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -123,7 +124,7 @@ def prepare_job(
             which = "tokenizer" if own.network is None else "network"
             raise UserError(f"`{which}` cannot be combined with `train.start_from`, which has its own: leave one out.")
         start = read_start(recipe)
-        recipe, vocabularies = start.recipe, start.vocabularies
+        recipe, vocabularies = start.recipe, replace(start.vocabularies, to_learn=start.recipe.tokenizer.extend or 0)
         progress.say(f"Starting from {recipe.train.start_from}: its weights and its vocabulary")
         for difference in start.differences:
             progress.say(f"  {difference}")
@@ -156,7 +157,7 @@ def prepare_job(
     if adapter is not None:
         objective = Adapted(objective, adapter)
     elif start is not None:
-        start.into(model)
+        start.into(model, prepared.vocabularies)
     elif resumed is None and teacher is not None and teacher.gives_start:
         start_as_student(model, recipe, teacher)
     elif resumed is None:

@@ -95,8 +95,7 @@ def test_every_verb_that_answers_has_the_option(ask: Ask) -> None:
     assert embedded == ask("embed", "adapter-1", "a.en")
 
     def loss(*words: str) -> float:
-        (found,) = json.loads(ask("evaluate", *words, "--json"))["models"]
-        return float(found["corpora"][0]["perplexity"])
+        return float(json.loads(ask("evaluate", *words, "--json"))["corpora"][0]["perplexity"])
 
     assert loss("base", "--adapter", "adapter-1") == loss("adapter-1") != loss("adapter-2")
 

@@ -67,7 +67,7 @@ class TokenizerTraining:
                 "version": tokenizer_training.VERSION,
                 "library": tokenizers_library.__version__,
                 # A vocabulary depends on its own side alone. A new key may enter only where it is not at its default.
-                "config": {"joint": False, **self.config.model_dump(exclude={"target"})},
+                "config": {"joint": False, **self.config.model_dump(exclude={"target", "extend"})},
                 "form": self.form.key(),
                 "languages": self.languages,
                 "side": side,

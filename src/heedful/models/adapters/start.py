@@ -1,9 +1,14 @@
 """The weights of a model that another one starts from, by their names there."""
 
 import re
+from collections.abc import Mapping
 
+import torch
 from torch import Tensor, nn
 
+from heedful.base.errors import UserError
+from heedful.data.tokenize.extending import Extended
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.networks import reader_of
 
 
@@ -21,6 +26,28 @@ def weights_for(model: nn.Module, start: nn.Module) -> dict[str, Tensor]:
         return {name: weight for name, weight in moved.items() if name.startswith(ours) or name in shared}
     optional = tuple(getattr(model, "optional_parts", ()))
     return {name: weight for name, weight in weights.items() if name in own or not name.startswith(optional)}
+
+
+def with_new_pieces(weights: Mapping[str, Tensor], model: nn.Module, vocabularies: Vocabularies) -> dict[str, Tensor]:
+    """Return the weights of a start for a model whose vocabularies have grown.
+
+    The row of a new piece, in embeddings, outputs and their biases, is the mean of those of the pieces it replaces.
+    """
+    own, grown = dict(model.named_parameters()), dict(weights)
+    for name, weight in weights.items():
+        if name not in own or own[name].shape == weight.shape:
+            continue
+        reads = "source" if name.startswith("encoder.") else "target"
+        tokenizer = vocabularies[reads if reads in vocabularies.tokenizers else "text"]
+        parts = tokenizer.parts if isinstance(tokenizer, Extended) else ()
+        if own[name].shape != (len(weight) + len(parts), *weight.shape[1:]):
+            raise UserError(
+                f"`tokenizer.extend` adds rows to embeddings, but `{name}` of this model does not have one row per "
+                "piece: leave it out."
+            )
+        new = [weight[list(ids)].mean(0) for ids in parts]
+        grown[name] = torch.cat([weight.detach(), torch.stack(new).detach()])
+    return grown
 
 
 def encoder_prefix(network: nn.Module) -> str:

@@ -214,6 +214,16 @@ def test_what_is_of_two_sides_is_refused_where_there_is_one(family: str, data: s
             '`train.adapter.kind` is missing: it must be "lora".',
         ),
         (
+            '[train]\nstart_from = "a"\nadapter = { kind = "lora" }\n[tokenizer]\nextend = 10',
+            "`tokenizer.extend` adds embeddings, which `train.adapter` would leave as they begin: leave one of them "
+            "out.",
+        ),
+        (
+            "[tokenizer]\nextend = 10",
+            "`tokenizer.extend` adds pieces to the vocabulary of `train.start_from`, which is not set: leave it out, "
+            "or raise `tokenizer.size`.",
+        ),
+        (
             "[train]\nclass_weights = { pos = -1 }",
             "`train.class_weights.pos` is -1, but must be a number above 0.",
         ),
