@@ -40,7 +40,7 @@ def with_new_pieces(weights: Mapping[str, Tensor], model: nn.Module, vocabularie
         reads = "source" if name.startswith("encoder.") else "target"
         tokenizer = vocabularies[reads if reads in vocabularies.tokenizers else "text"]
         parts = tokenizer.parts if isinstance(tokenizer, Extended) else ()
-        if own[name].shape != (len(weight) + len(parts), *weight.shape[1:]):
+        if len(weight) + len(parts) != tokenizer.size or own[name].shape != (tokenizer.size, *weight.shape[1:]):
             raise UserError(
                 f"`tokenizer.extend` adds rows to embeddings, but `{name}` of this model does not have one row per "
                 "piece: leave it out."

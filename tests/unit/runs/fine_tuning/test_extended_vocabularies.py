@@ -27,7 +27,7 @@ def adapt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
     monkeypatch.setenv("HEEDFUL_CACHE", str(tmp_path / "cache"))
     (tmp_path / "a").write_text("".join(f"{text}\n" for text in NEW))
     (tmp_path / "b").write_text("".join(f"{text}\n" for text in ["um cão corre pela rua", "uma gata dorme na rua"] * 6))
-    (tmp_path / "documents").write_text("".join(f"{text}\n\n" for text in NEW))
+    (tmp_path / "documents").write_text("".join(f"{text}\n{text}\n\n" for text in NEW))
     (tmp_path / "t.tsv").write_text("".join(f"{n % 2}\t{text}\n" for n, text in enumerate(NEW)))
 
     def adapt(
