@@ -75,6 +75,14 @@ def test_a_model_translates_with_its_adapter_as_the_merged_one_does(folder: Path
     assert ask("translate", "base", "a.en") == plain
 
 
+def test_an_adapter_is_quantized_together_with_its_base(ask: Ask) -> None:
+    printed = ask("quantize", "adapter-1", "-o", "adapter-int8")
+    assert printed == ask("quantize", "base", "-o", "base-int8").replace("base", "adapter-1", 1).replace(
+        "base-int8", "adapter-int8"
+    )
+    assert ask("translate", "adapter-int8", "a.en")
+
+
 def test_what_was_merged_may_be_told_as_json(ask: Ask) -> None:
     assert json.loads(ask("merge", "base", "adapter-2", "-o", "merged-2", "--json")) == {
         "model": "merged-2", "base": "base", "adapter": "adapter-2", "next": "heedful translate merged-2 < text.txt"
