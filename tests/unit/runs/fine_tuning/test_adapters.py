@@ -333,7 +333,7 @@ def test_a_run_does_not_resume_on_another_base(folder: Path, adapt: Train) -> No
 def test_an_ensemble_and_a_model_of_a_program_have_no_other_adapter(folder: Path, adapter: Path) -> None:
     both = heedful.load(folder / "base", heedful.Translator, ensemble=[folder / "base"])
     refused(
-        "`with_adapter` adapts a single loaded model, not an ensemble: ...",
+        "`with_adapter` adapts a ..., not an ensemble: ...",
         lambda: both.with_adapter(adapter),
     )
     bundle = read_bundle(folder / "base")
