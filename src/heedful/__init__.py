@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from heedful.metrics.own_metrics import Metric
     from heedful.runs.averaging import average
     from heedful.runs.callbacks import Callback, Checkpoint, Validation
+    from heedful.runs.merging import merge
     from heedful.runs.quantizing import quantize
     from heedful.runs.train import Run, train
     from heedful.server.app import asgi
@@ -128,6 +129,7 @@ __all__ = [
     "evaluate",
     "learn_shortlist",
     "load",
+    "merge",
     "quantize",
     "serve",
     "train",
@@ -187,6 +189,7 @@ _HOMES = {  # modules that are imported when a name is first used
     "evaluate": "heedful.tasks.evaluate",
     "learn_shortlist": "heedful.tasks.translate.learning",
     "load": "heedful.tasks.loading",
+    "merge": "heedful.runs.merging",
     "quantize": "heedful.runs.quantizing",
     "serve": "heedful.server.run",
     "train": "heedful.runs.train",

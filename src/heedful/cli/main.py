@@ -95,6 +95,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "plot": ("heedful.cli.verbs.plot", "Draw positions, schedules, networks and cells as the papers do."),
     "shortlist": ("heedful.cli.verbs.shortlist", "Learn which target tokens translate which source tokens."),
     "average": ("heedful.cli.verbs.average", "Average checkpoints or models into one model."),
+    "merge": ("heedful.cli.verbs.merge", "Merge a model and its adapter into one model."),
     "quantize": ("heedful.cli.verbs.quantize", "Write a model in int8: a quarter of the size, for a CPU."),
     "embed": ("heedful.cli.verbs.embed", "Write texts as vectors, for search, clustering and other models."),
     "tokens": ("heedful.cli.verbs.tokens", "Show the pieces and ids of texts, or a batch as the model sees it."),

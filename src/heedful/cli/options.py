@@ -81,6 +81,10 @@ WithOption = Annotated[
     list[str] | None,
     option("Another model with the same vocabulary, to decode as one ensemble; repeatable.", "--with", metavar="MODEL"),
 ]
+AdapterOption = Annotated[
+    str | None,
+    option("Folder of an adapter of this model (`train.adapter`), which it then has.", "--adapter", metavar="FOLDER"),
+]
 _DEVICE: Final = option("auto, cpu, cuda or cuda:1; auto uses a GPU if there is one.", "--device", metavar="NAME")
 _PRECISION: Final = option("auto, float32 or bfloat16; auto uses bfloat16 on a GPU.", "--precision", metavar="NAME")
 _MODEL_PRECISION: Final = option(

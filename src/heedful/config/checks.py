@@ -28,6 +28,8 @@ def check_recipe(recipe: Tables, rules: TaskRules) -> None:
         )
     if recipe.train.freeze is not None and not recipe.train.start_from:
         raise ValueError("`train.freeze` freezes weights of `train.start_from`, which is not set: leave it out")
+    _check_adapter(recipe.train)
+    _check_extended(recipe)
     said = recipe.model.model_fields_set if "model" in recipe.model_fields_set else set()
     if recipe.train.start_from and said != set(type(recipe.model).model_fields):
         return  # keys of [model] left out come from the start model: everything is checked again with them
@@ -107,6 +109,48 @@ def _check_warmup(recipe: Tables) -> None:
         raise ValueError(
             "`train.warmup.momentum = false` keeps the mean of gradients at 0, but `train.optimizer` "
             f'"{optimizer.kind}" has none: leave it out'
+        )
+
+
+def _check_adapter(train: Train) -> None:
+    """Refuse what does not go with an adapter, beside which nothing else is trained."""
+    if train.adapter is None:
+        return
+    if not train.start_from:
+        raise ValueError(
+            "`train.adapter` adapts the model of `train.start_from`, which is not set: name a trained model there, or "
+            "leave `train.adapter` out"
+        )
+    other = "freeze" if train.freeze is not None else "layer_decay" if train.layer_decay != 1 else None
+    if other is not None:
+        raise ValueError(
+            f"`train.{other}` is about the weights of `train.start_from`, which all stay as they are with "
+            "`train.adapter`: leave one of them out"
+        )
+    if train.compile is True:
+        raise ValueError(
+            "`train.compile` is true, but `train.adapter` exchanges weights in each pass, which is not compiled: leave "
+            "one of them out"
+        )
+    if train.instruments is not None:
+        raise ValueError(
+            "`train.instruments` measures the weights of a model, which stay as they are with `train.adapter`: leave "
+            "one of them out"
+        )
+
+
+def _check_extended(recipe: Tables) -> None:
+    """Refuse new pieces without a vocabulary to add them to, or whose embeddings would not be trained."""
+    if recipe.tokenizer.extend is None:
+        return
+    if not recipe.train.start_from:
+        raise ValueError(
+            "`tokenizer.extend` adds pieces to the vocabulary of `train.start_from`, which is not set: leave it out, "
+            "or raise `tokenizer.size`"
+        )
+    if recipe.train.adapter is not None:
+        raise ValueError(
+            "`tokenizer.extend` adds embeddings, which `train.adapter` would leave as they begin: leave one of them out"
         )
 
 

@@ -73,7 +73,7 @@ class Recipe(Tables):
 
     def with_tokenizer(self, tokenizer: AnyTokenizer) -> "Recipe":
         """Return the recipe with another [tokenizer] table, that of a model whose vocabulary it has."""
-        made = self.model_copy(update={"tokenizer": tokenizer})
+        made = self.model_copy(update={"tokenizer": tokenizer.model_copy(update={"extend": None})})
         made._follow_vocabularies()
         check_recipe(made, made.rules)
         return made

@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from heedful.config.corpora.containers import AnyCorpus
 from heedful.config.corpora.roles import Roles
@@ -14,7 +14,7 @@ from heedful.config.model.any import AnyModel
 from heedful.config.model.mixed import PairModel
 from heedful.config.model.transformer import TransformerModel
 from heedful.config.section import Section
-from heedful.config.tokenizer import AnySide, AnyTokenizer, ByteBpe
+from heedful.config.tokenizer import AnySide, AnyTokenizer, ByteBpe, take_kind_of_start
 from heedful.config.train.table import Train
 
 Model = TypeVar("Model", bound=Section)
@@ -27,7 +27,9 @@ class Tables(Section):
     """What the model is trained for, such as translate, classify or answer; by default the usual task of its family."""
     data: Data = Field(examples=[{"train": {"source": "train.en", "target": "train.de"}}])
     """Corpora, their form and the size of batches."""
-    tokenizer: AnyTokenizer = Field(default_factory=ByteBpe, examples=[{"kind": "unigram", "size": 16000}])
+    tokenizer: Annotated[AnyTokenizer, BeforeValidator(take_kind_of_start)] = Field(
+        default_factory=ByteBpe, examples=[{"kind": "unigram", "size": 16000}]
+    )
     """Kind and size of the vocabularies."""
     model: AnyModel = Field(default_factory=TransformerModel, examples=[{"preset": "base"}])
     """Family and shape of the network."""

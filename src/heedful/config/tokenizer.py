@@ -111,6 +111,11 @@ class BothSides(Section):
 
     That of a parser has whole words, which brackets are.
     """
+    extend: Annotated[int, Field(ge=1, le=1_000_000)] | None = Field(default=None, examples=[2000])
+    """Maximum number of pieces to add to each vocabulary of `train.start_from`, for a new language or domain.
+
+    They are learned on the training texts; kind and size stay those of the start. By default no piece is added.
+    """
 
     @model_validator(mode="before")
     @classmethod
@@ -159,6 +164,11 @@ AnyTokenizer = Annotated[
     ByteBpe | Bpe | WordPiece | Unigram | Words | Characters,
     Field(discriminator="kind"),
 ]
+
+
+def take_kind_of_start(table: Any) -> Any:
+    """Return a table that only extends the vocabulary of a start with a kind, which that start replaces by its own."""
+    return {"kind": "byte_bpe", **table} if isinstance(table, dict) and table.get("extend") is not None else table
 
 
 def side_of(tokenizer: AnyTokenizer, side: SideName) -> AnySide:

@@ -10,7 +10,7 @@ from heedful.base.notes import ShowProgress, show_nothing
 from heedful.data.corpora.files import check_files
 from heedful.metrics.buckets import rows_by_length
 from heedful.metrics.scores import ItemScore, ItemScores, finite_scores, macro_f1_of_sums
-from heedful.models.bundle import WEIGHTS, read_recipe
+from heedful.models.bundle import ADAPTER, WEIGHTS, read_recipe
 from heedful.pages.report.test_sets import CorpusScore, EvaluatedCorpus, ItemReport, LengthGroup, ScoredItem
 from heedful.tasks.loading import find_task, load
 from heedful.tasks.shared.evaluation import Evaluation
@@ -28,7 +28,7 @@ def check_run(run: Path) -> None:
             f"{run}: its recipe has no `data.test`, so that there is nothing to evaluate its model on: leave out "
             "--evaluate; `heedful evaluate` scores models on other corpora."
         )
-    if not (run / WEIGHTS).exists():
+    if not any((run / name).exists() for name in (WEIGHTS, ADAPTER)):
         raise UserError(
             f"{run} holds no {WEIGHTS} yet, as training has not reached its first validation: leave out --evaluate "
             "until it has."

@@ -10,7 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
+from heedful.nn.alignments.networks import Location
 from heedful.nn.layers.embedding import Output
+from heedful.nn.layers.positions import Learned
 
 BatchType = TypeVar("BatchType", contravariant=True)
 
@@ -178,3 +180,24 @@ class DecoderWithoutMemory(nn.Module, ABC):
         """Refuse a memory."""
         if memory is not None:
             raise ValueError("this decoder has no attention over a memory, but was given one")
+
+
+# --- how long sentences may be ----------------------------------------------------------------------------------------
+
+
+def source_limit(model: Generator) -> int | None:
+    """Return the number of source tokens that a network has positions for; None if it is unlimited."""
+    if model.encoder is None:
+        return model.decoder.longest
+    encoder = cast(nn.Module, model.encoder)
+    return min((*position_limit(encoder), *place_limit(cast(nn.Module, model))), default=None)
+
+
+def position_limit(part: nn.Module) -> Iterator[int]:
+    """Yield the number of positions of each table of learned positions."""
+    return (module.limit for module in part.modules() if isinstance(module, Learned))
+
+
+def place_limit(part: nn.Module) -> Iterator[int]:
+    """Yield the number of keys that each alignment by place can score."""
+    return (module.weight.shape[1] for module in part.modules() if isinstance(module, Location))

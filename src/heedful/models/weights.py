@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from heedful.base.errors import UserError
 from heedful.config.model.any import AnyModel, least_parameters
+from heedful.config.reading.bundle_config import stated_hash
 
 _HEADER_SIZE: Final = 8  # bytes of the length of a safetensors header
 _SMALL: Final = 50_000_000  # parameters of a model that any machine holds
@@ -150,6 +151,15 @@ def _digest(tensors: dict[str, Tensor]) -> str:
         digest.update(f"{name} {tensors[name].dtype}".encode())
         digest.update(tensors[name].flatten().view(torch.uint8).numpy().data)  # numpy has no bfloat16
     return digest.hexdigest()
+
+
+def hash_of_weights(model: nn.Module, file: Path) -> str:
+    """Return the sha256 by which an adapter knows its base: the one that the weights of a file state, or theirs.
+
+    Files of early versions state none. The weights have been read and checked.
+    """
+    stated = stated_hash(file)
+    return stated or _digest({name: parameter.detach().cpu() for name, parameter in model.named_parameters()})
 
 
 def mean_weights(models: Iterable[Mapping[str, Tensor]]) -> dict[str, Tensor]:

@@ -12,6 +12,7 @@ from heedful.config.task_rules import TaskRules
 from heedful.config.train.table import Average
 from heedful.models.bundle import (
     WEIGHTS,
+    base_of,
     build_network_of,
     read_bundle,
     read_description,
@@ -59,6 +60,11 @@ def average(
         if not (last or best):
             which = by_caller("--last N or --best N", "`last=N` or `best=N`")
             raise UserError(f"A single model has nothing to average: add {which} to average checkpoints of {first}.")
+        if base_of(first) is not None:
+            raise UserError(
+                f"{first} is an adapter, whose checkpoints have no model of their own: average them in training, by "
+                "`train.average`, or average models."
+            )
         parts = checkpoints_to_average(first / CHECKPOINTS, Average(last=last, best=best), recipe)
         asked = last or best or 0
         if len(parts) < asked:

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Final
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from heedful.base.errors import UserError, alternatives
+from heedful.base.errors import UserError, alternatives, by_caller
 from heedful.base.files import expand_user
 from heedful.config.model.any import AnyModel, text_encoder
 from heedful.config.reading.load import flat, recipe_from_json, recipe_to_json
@@ -17,10 +17,11 @@ from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.section import Section, merge_tables
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
-from heedful.models.bundle import Bundle, read_bundle, read_description
+from heedful.models.adapters.low_rank import Adapter
+from heedful.models.adapters.start import encoder_prefix, weights_for, with_new_pieces
+from heedful.models.bundle import WEIGHTS, Bundle, adapt_network, base_of, read_bundle, read_description
 from heedful.models.from_recipe.network import build_network
-from heedful.models.networks import reader_of
-from heedful.models.weights import set_weights, shapes_of
+from heedful.models.weights import hash_of_weights, set_weights, shapes_of
 from heedful.training.remedies import Teacher
 
 # Keys that weights depend on but that their shapes do not show: with another value the weights are meaningless.
@@ -41,25 +42,51 @@ class StartModel:
     vocabularies: Vocabularies
     bundle: Bundle[nn.Module]
     differences: tuple[str, ...]  # settings in which the recipe differs from the start's, in words
+    base: str | None = None  # sha256 of its weights, if they are adapted
 
-    def into(self, model: nn.Module) -> None:
-        """Copy the weights; those that the start does not have keep their initial values."""
-        set_weights(model, {**dict(model.named_parameters()), **_weights(self.bundle.model, model)})
+    def adapter_of(self, model: nn.Module, seed: int) -> Adapter | None:
+        """Give a network the weights, and make the adapter that the recipe asks for; None if it asks for none."""
+        settings = self.recipe.train.adapter
+        if settings is None:
+            return None
+        return adapt_network(model, self.bundle.model, settings, expand_user(self.recipe.train.start_from), seed)
+
+    def into(self, model: nn.Module, vocabularies: Vocabularies) -> None:
+        """Copy the weights; those that the start does not have keep their initial values.
+
+        New pieces of vocabularies that have grown begin as means of old ones.
+        """
+        given = with_new_pieces(weights_for(model, self.bundle.model), model, vocabularies)
+        set_weights(model, {**dict(model.named_parameters()), **given})
 
 
-def read_start(recipe: Recipe) -> StartModel:
-    """Read the model that a recipe starts from; refuse one with other shapes, or that computes something else."""
+def read_start(recipe: Recipe, base: str | None = None) -> StartModel:
+    """Read the model that a recipe starts from; refuse one with other shapes, or that computes something else.
+
+    `base` is the sha256 of the weights that a resumed run adapts.
+    """
     folder = expand_user(recipe.train.start_from)
     if not folder.exists():
         raise UserError(f"`train.start_from` is {folder}, which is not a folder: train that model first.")
+    if recipe.train.adapter is not None and base_of(folder) is not None:
+        raise UserError(
+            f"`train.start_from` is {folder}, which is an adapter itself: make a model of it and its base by "
+            f"{by_caller('`heedful merge`', '`heedful.merge`')}, and start from that."
+        )
     bundle = read_bundle(folder, nn.Module)
+    found = None if recipe.train.adapter is None else hash_of_weights(bundle.model, folder / WEIGHTS)
+    if base not in (None, found):
+        raise UserError(
+            f"{folder} has other weights than the model that this run adapts: restore that model from a copy, or train "
+            "into another folder."
+        )
     checked = _together(recipe, bundle.recipe, folder)
     path, ours, theirs = _tables(checked, bundle.recipe)
     if other := _other_value(ours, theirs):
         key, now, was = other
         raise _other_function(path + key, now, was, folder)
     _refuse_other_shapes(checked, bundle, folder)
-    return StartModel(checked, bundle.vocabularies, bundle, tuple(_differences(recipe, bundle.recipe)))
+    return StartModel(checked, bundle.vocabularies, bundle, tuple(_differences(recipe, bundle.recipe)), found)
 
 
 def start_as_student(model: nn.Module, recipe: Recipe, teacher: Teacher) -> None:
@@ -122,7 +149,8 @@ def adapt(recipe: Recipe, start: Recipe) -> Recipe:
     else:
         model = merge_tables(start.model, said)
     data = recipe.data.model_copy(update=form)
-    return recipe.model_copy(update={"model": model, "data": data, "tokenizer": start.tokenizer})
+    tokenizer = start.tokenizer.model_copy(update={"extend": recipe.tokenizer.extend})
+    return recipe.model_copy(update={"model": model, "data": data, "tokenizer": tokenizer})
 
 
 def _start_keys(recipe: Recipe, start: Recipe) -> tuple[str, ...]:
@@ -179,28 +207,6 @@ def _other_head(recipe: Recipe, start: Recipe) -> bool:
     return recipe.model.family != start.model.family
 
 
-def _weights(start: nn.Module, model: nn.Module) -> dict[str, Tensor]:
-    """Return the start's weights by their names in a model: all, or with another head the encoder's and shared ones.
-
-    A part outside the encoder whose shape differs, such as the pooler of pairs, is not shared.
-    """
-    weights: dict[str, Tensor] = dict(start.named_parameters())
-    own = dict(model.named_parameters())
-    if type(start) is not type(model):
-        theirs, ours = _encoder_prefix(start), _encoder_prefix(model)
-        moved = {re.sub(f"^{re.escape(theirs)}", ours, name): weight for name, weight in weights.items()}
-        shared = {name for name in moved.keys() & own.keys() if moved[name].shape == own[name].shape}
-        return {name: weight for name, weight in moved.items() if name.startswith(ours) or name in shared}
-    optional = tuple(getattr(model, "optional_parts", ()))
-    return {name: weight for name, weight in weights.items() if name in own or not name.startswith(optional)}
-
-
-def _encoder_prefix(network: nn.Module) -> str:
-    """Return the prefix of the names of an encoder's parameters."""
-    encoder = reader_of(network)
-    return next(f"{name}." for name, module in network.named_modules() if module is encoder)
-
-
 def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path) -> None:
     with torch.device("meta"):
         vocabularies = replace(bundle.vocabularies, scale=bundle.vocabularies.scale or Scale(0.0, 1.0))
@@ -208,9 +214,9 @@ def _refuse_other_shapes(recipe: Recipe, bundle: Bundle[nn.Module], folder: Path
             vocabularies = replace(vocabularies, labels=vocabularies.labels or ("",))
         model = build_network(recipe.model, vocabularies)
         wanted = shapes_of(dict(model.named_parameters()))
-        given = shapes_of(_weights(bundle.model, model))
+        given = shapes_of(weights_for(model, bundle.model))
     fresh = _other_head(recipe, bundle.recipe)  # a head and a pooler that the start need not have
-    encoder = _encoder_prefix(model) if fresh else ""
+    encoder = encoder_prefix(model) if fresh else ""
     missing = {name for name in wanted.keys() - given.keys() if name.startswith(encoder)}
     if not missing and all(wanted.get(name) == shape for name, shape in given.items()):
         return
@@ -257,6 +263,8 @@ def _differences(recipe: Recipe, start: Recipe) -> Iterator[str]:
                 yield f"`{section}.{key}` was {shown(was)} and is {shown(now)}"
     if "tokenizer" in recipe.model_fields_set:
         was, now = start.tokenizer.model_dump(), recipe.tokenizer.model_dump()
-        for key in sorted(key for key in was.keys() | now.keys() if was.get(key) != now.get(key)):
+        grows = recipe.tokenizer.extend is not None  # such a table need not have the other keys
+        named = recipe.tokenizer.model_fields_set - {"kind"} if grows else was.keys() | now.keys()
+        for key in sorted(key for key in named - {"extend"} if was.get(key) != now.get(key)):
             kept = f"stays {shown(was.get(key))}, as the vocabulary is kept"
             yield f"`tokenizer.{key}` {kept}; the recipe says {shown(now.get(key))}"

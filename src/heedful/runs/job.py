@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import torch
+from torch import nn
 
 from heedful.base.devices import PRECISIONS, choose_precision
 from heedful.base.errors import UserError, counted
@@ -16,6 +17,8 @@ from heedful.data.epochs.plan import ORDER
 from heedful.data.prepare.prepared import Prepared
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.recorded_results import cpu_name
+from heedful.models.adapters.low_rank import Adapter
+from heedful.models.bundle import write_adapter, write_description, write_weights
 from heedful.models.networks import Network, set_precision
 from heedful.runs.progress import RunProgress
 from heedful.tasks.shared.loaded_model import describe_size
@@ -48,6 +51,24 @@ class Job:
     feed: TrainingFeed[Any]
     precision: torch.dtype | None = None
     teacher: Teacher | None = None
+    adapter: Adapter | None = None  # what is trained of the model; None if all of it is
+    base: str | None = None  # sha256 of the weights that are adapted
+
+    @property
+    def trained(self) -> nn.Module:
+        """What has the weights that are trained, saved in checkpoints and averaged: the adapter, or the model."""
+        return self.adapter or self.model
+
+    def describe_in(self, folder: Path) -> None:
+        """Write the config and the vocabularies of the model into a folder, or those of the adapter."""
+        write_description(folder, self.recipe, self.vocabularies, self.base)
+
+    def write_in(self, folder: Path) -> None:
+        """Write the weights into a folder: those of the adapter, if there is one."""
+        if self.adapter is None:
+            write_weights(folder, self.model)
+        else:
+            write_adapter(folder, self.adapter)
 
     @property
     def vocabularies(self) -> Vocabularies:
@@ -91,7 +112,7 @@ class Job:
         damaged: list[DamagedCheckpointError] = []
         for path in (checkpoint, *checkpoints_instead_of(checkpoint)):
             try:
-                position = load_checkpoint(path, self.model, self.optimizer, self.objective)
+                position = load_checkpoint(path, self.trained, self.optimizer, self.objective)
                 _refuse_odd_facts(position.facts, path)
             except DamagedCheckpointError as error:
                 damaged.append(error)
@@ -112,6 +133,9 @@ class Job:
         cpu = f"CPU, {counted(torch.get_num_threads(), 'thread')}"
         where = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else cpu
         size = describe_size(self.model, self.vocabularies)
+        if self.adapter is not None:
+            own, whole = (sum(p.numel() for p in part.parameters()) for part in (self.adapter, self.model))
+            size += f"; an adapter of {own:,} parameters, {own / whole:.2%}"
         return f"{self.recipe.model.family}: {size}; {where}, {self._precision_name}"
 
     @property

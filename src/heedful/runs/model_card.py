@@ -7,8 +7,9 @@ from pathlib import Path
 from torch import nn
 
 from heedful.base.files import write_bytes
+from heedful.config.reading.places import without_place
 from heedful.config.recipe import Recipe
-from heedful.models.bundle import CARD
+from heedful.models.bundle import CARD, base_of
 from heedful.tasks.loading import find_task
 from heedful.tasks.shared.task import Task
 from heedful.version import __version__
@@ -32,10 +33,15 @@ def write_card(
     lines = "".join(f"| {name} | {score:.4f} |\n" for name, score in scores.items())
     table = f"\n| validation | score |\n|---|---|\n{lines}" if scores else "\nIt was not validated.\n"
     parameters = sum(p.numel() for p in model.parameters())
-    command, call = find_task(recipe, task).usage(recipe, named)
+    adapts = base_of(folder) is not None
+    command, call = find_task(recipe, task).usage(recipe, Path(f"BASE --adapter {named}") if adapts else named)
+    loaded = f'"BASE", adapter="{named.name}"' if adapts else f'"{named.name}"'
+    what = f"An adapter of a {recipe.model.family}" if adapts else f"A {recipe.model.family}"
+    start = Path(without_place(recipe.train.start_from))
+    basis = f" BASE is the folder of the model that it was trained on, {start.name}." if adapts else ""
     card = f"""# {named.name}
 
-A {recipe.model.family} of {parameters:,} parameters, made with Heedful {__version__} on {datetime.now(UTC):%Y-%m-%d}:
+{what} of {parameters:,} parameters, made with Heedful {__version__} on {datetime.now(UTC):%Y-%m-%d}:
 {made}.
 {table}
 Use it:
@@ -45,9 +51,9 @@ Use it:
 or in Python:
 
     import heedful
-    model = heedful.load("{named}")
+    model = heedful.load({loaded})
     model.{call}
 
-The recipe is in `config.json`.
+The recipe is in `config.json`.{basis}
 """
     write_bytes(folder / CARD, card.encode())

@@ -3,7 +3,7 @@
 import sys
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from math import isfinite
 from pathlib import Path
@@ -19,7 +19,7 @@ from heedful.config.train.schedules import Wait
 from heedful.config.train.table import Average
 from heedful.data.epochs.plan import Indices
 from heedful.metrics.own_metrics import Metrics
-from heedful.models.bundle import Bundle, copy_weights, write_description, write_weights
+from heedful.models.bundle import Bundle, copy_weights
 from heedful.models.own_parts import handed_over
 from heedful.models.recurrent.decoder import RecurrentDecoder
 from heedful.models.weights import mean_weights, set_weights
@@ -123,8 +123,7 @@ class RunObserver(Observer):
         self._tell_if_it_loses(end)
         self._finish_report()
         command, call = self.job.task.usage(self.job.recipe, self.run)
-        following = by_caller(command, f'heedful.load("{self.run}").{call}')
-        self.progress.say(f"Next: {following}")
+        self.progress.say("Next: " + by_caller(command, f'heedful.load("{self.run}").{call}'))
 
     def _finish_report(self) -> None:
         if self.report and self.report.finish():
@@ -156,16 +155,15 @@ class RunObserver(Observer):
 
     def _average(self, end: Position) -> None:
         """Average checkpoints, if the recipe requests it; the mean becomes the run's model if it is better."""
-        recipe, model = self.job.recipe, self.job.model
-        if recipe.train.average is None:
+        if (recipe := self.job.recipe).train.average is None:
             return
         parts = [*filter(self._is_sound, checkpoints_to_average(self.run / CHECKPOINTS, recipe.train.average, recipe))]
         if not parts:
             self.progress.say("No checkpoint was validated when it was saved: there is nothing to average")
             return
-        set_weights(model, mean_weights(map(checkpoint_weights, parts)))
-        with evaluation_mode(model):
-            scores = self.validator()
+        set_weights(self.job.trained, mean_weights(map(checkpoint_weights, parts)))
+        with evaluation_mode(self.job.model):
+            scores = self.validate()
         steps = ", ".join(f"{step:,}" for step in sorted(map(step_of, parts)))
         made = f"the mean of {counted(len(parts), 'checkpoint')}, steps {steps}"
         asked = recipe.train.average.last or recipe.train.average.best or 0
@@ -191,11 +189,11 @@ class RunObserver(Observer):
         single = self.run / SINGLE
         if not single.exists():
             with new_folder(single) as staged:  # atomic: the run folder's own weights are replaced below
-                write_description(staged, self.job.recipe, self.job.vocabularies)
+                self.job.describe_in(staged)
                 copy_weights(self.run, staged)
                 self._write_card_of_best(staged, end, named=single)
         self._write_card(self.run, made, scores)
-        write_weights(self.run, self.job.model)
+        self.job.write_in(self.run)
         _discard(self.run / MEAN)
         better = "".join(
             f"better ({metric} {score:.4g}{', with a lower loss' if score == end.best_score else ''}) and "
@@ -208,8 +206,8 @@ class RunObserver(Observer):
         """Keep or restore the best single model as the run's model, and write the mean to MEAN."""
         single, mean = self.run / SINGLE, self.run / MEAN
         with new_folder(mean) as staged:
-            write_description(staged, self.job.recipe, self.job.vocabularies)
-            write_weights(staged, self.job.model)
+            self.job.describe_in(staged)
+            self.job.write_in(staged)
             self._write_card(staged, made, scores, named=mean)
         if single.exists():  # an earlier mean is the run's model
             copy_weights(single, self.run)
@@ -251,14 +249,15 @@ class RunObserver(Observer):
 
     def validate(self) -> Mapping[str, float]:
         """Evaluate the model on the validation corpora."""
-        return self.validator()
+        with nullcontext() if self.job.adapter is None else self.job.adapter.merged():
+            return self.validator()
 
     def validated(self, position: Position, scores: Mapping[str, float], best: bool) -> None:
         """Show the scores, and save the model if it is the best one so far."""
         self.progress.validation(position.step, scores, best)
         self.progress.samples(position.step, self.validator.samples)
         if best:
-            write_weights(self.run, self.job.model)
+            self.job.write_in(self.run)
             tokens = f"{position.tokens:,} {self.job.recipe.rules.tokens}"
             made = f"{position.step:,} updates, {tokens}, the best model so far"
             self._write_card(self.run, made, scores)
@@ -282,7 +281,7 @@ class RunObserver(Observer):
         job, saved = self.job, last_checkpoints(self.run / CHECKPOINTS, sys.maxsize)
         for path in [one for one in reversed(saved) if step_of(one) < step]:
             with suppress(UserError):  # a damaged one: the one before may not be
-                position = load_checkpoint(path, job.model, job.optimizer, job.objective)
+                position = load_checkpoint(path, job.trained, job.optimizer, job.objective)
                 self.progress.begin(self.run, position.step, job.recipe.rules.tokens)
                 return position
         return None
@@ -293,7 +292,7 @@ class RunObserver(Observer):
         if position.not_finite.get("streak"):  # the run may return to one that would be removed now
             retention = replace(retention, last=sys.maxsize)
         self.progress.sync()  # first: a run that resumes from this checkpoint keeps the lines up to it
-        saved = save_checkpoint(self.run / CHECKPOINTS, job.model, job.optimizer, position, retention, job.objective)
+        saved = save_checkpoint(self.run / CHECKPOINTS, job.trained, job.optimizer, position, retention, job.objective)
         if self.stop.saving:
             self.progress.say(f"Checkpoint saved at step {position.step:,}, as SIGUSR1 requested")
         self.callbacks.checkpoint(Checkpoint(position.step, saved))
@@ -354,7 +353,8 @@ def choose_computation(job: Job) -> UpdateComputationFactory[Any]:
     """Choose how updates are computed: captured if all batches have one shape, and compiled if requested.
 
     With `compile = "auto"`, captured updates are not compiled: with our own kernels a compiler gains little and takes
-    minutes. Neither are deterministic ones, as a compiler times kernels, nor networks of the caller's program.
+    minutes. Neither are deterministic ones, as a compiler times kernels, nor networks of the caller's program, nor
+    those with an adapter, whose weights are exchanged in each pass.
     """
     train, static, own = job.recipe.train, job.feed.static is not None, handed_over().network is not None
     if train.capture is True and not static:
@@ -364,8 +364,8 @@ def choose_computation(job: Job) -> UpdateComputationFactory[Any]:
         )
     captured = static and (train.capture is True or (train.capture is not False and not own))
     computation = CapturedUpdates if captured else EagerUpdates
-    compiled_by_default = static and not captured and not train.deterministic and not own
-    if not (compiled_by_default if train.compile == "auto" else train.compile):
+    by_default = static and not (captured or train.deterministic or own or job.adapter)
+    if not (by_default if train.compile == "auto" else train.compile):
         return computation
 
     def compiled(

@@ -22,7 +22,7 @@ from heedful.config.reading.load import flat, recipe_to_json
 from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.in_memory import hash_of_rows
-from heedful.models.bundle import CONFIG, WEIGHTS, own_network_of, read_recipe
+from heedful.models.bundle import ADAPTER, CONFIG, WEIGHTS, base_of, own_network_of, read_recipe
 from heedful.models.own_parts import handed_over
 from heedful.models.weights import tensors_from_bytes
 from heedful.runs.fine_tuning import adapt
@@ -32,6 +32,7 @@ from heedful.training.checkpoints import Position, begin_checkpoints, has_only_b
 LOCK: Final = ".lock"  # held by the process that trains; the system releases it when the process ends, however it ends
 
 # Keys that may differ in a resumed run: where and how long it runs, what it reports, how it translates.
+_MODELS: Final = (WEIGHTS, ADAPTER)  # what a finished run has one of
 _WRITTEN: Final = (".safetensors", ".json", ".md")  # how files of a run end that training writes, and no log
 _FREE_KEYS: Final = (
     "data.folder",
@@ -115,7 +116,8 @@ def find_checkpoint(run: Path, recipe: Recipe, resume: bool) -> Path | None:
     """Return the checkpoint to resume from; refuse to overwrite a model, or to resume a run with another recipe."""
     checkpoint = last_checkpoint(run / CHECKPOINTS)
     begun, another = has_only_begun(run / CHECKPOINTS), by_caller("--out", "folder")
-    models = [run / WEIGHTS] if begun else [run / WEIGHTS, run / SINGLE / WEIGHTS, run / MEAN / WEIGHTS]
+    folders = [run] if begun else [run, run / SINGLE, run / MEAN]
+    models = [folder / name for folder in folders for name in _MODELS]
     if checkpoint is None and not any(model.exists() for model in models):
         return None
     if checkpoint is None and not begun:
@@ -132,7 +134,7 @@ def begin_run(run: Path) -> None:
     """Prepare a folder for a run that starts from the beginning; whenever this ends, it can be called again."""
     begin_checkpoints(run / CHECKPOINTS)  # first: what is removed and written from here on is known to be a beginning
     with machine_faults(run):
-        for name in (WEIGHTS, CONFIG):  # the config last: it says what the weights are
+        for name in (*_MODELS, CONFIG):  # the config last: it says what the weights are
             (run / name).unlink(missing_ok=True)
 
 
@@ -159,7 +161,8 @@ def clear(run: Path) -> None:
 
 def forget_lost_model(run: Path, position: Position, steps: int, say: Callable[[str], None]) -> None:
     """Let the next validated model be the best, if the one that a checkpoint calls the best is missing or damaged."""
-    file = next((path for path in (run / SINGLE / WEIGHTS, run / WEIGHTS) if path.exists()), run / WEIGHTS)
+    name = WEIGHTS if base_of(run) is None else ADAPTER
+    file = next((path for path in (run / SINGLE / name, run / name) if path.exists()), run / name)
     if position.best_step is None:
         return
     try:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import cast
 
@@ -19,7 +20,7 @@ from heedful.data.prepare.settled import settle_corpora, with_forms_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.defaults.apply import describe_defaults, with_followed_defaults, with_values_of
 from heedful.metrics.own_metrics import Metrics
-from heedful.models.bundle import CONFIG, read_description, read_recipe, write_description
+from heedful.models.bundle import CONFIG, base_of, read_description, read_recipe
 from heedful.models.from_recipe.initialization import initialize
 from heedful.models.networks import Network
 from heedful.models.own_parts import OwnParts, build_own_or_usual, hand_over, handed_over
@@ -31,6 +32,7 @@ from heedful.runs.run import RunObserver
 from heedful.runs.run_folder import RunLock, begin_run, clear, find_checkpoint, forget_lost_model, resumed_recipe
 from heedful.tasks.loading import find_task
 from heedful.tasks.shared.task import Task
+from heedful.training.objectives import Adapted
 from heedful.training.optimizers.build import build_optimizer, freeze, layer_scales
 from heedful.training.remedies import as_student, read_teacher, with_remedies
 from heedful.training.seeding import seed_for
@@ -76,7 +78,7 @@ def train(
         scored_alike = bool(checkpoint) and read_recipe(run, recipe.given_rules).evaluate == recipe.evaluate
         if checkpoint:
             vocabularies = read_description(run, recipe.given_rules)[1]
-            job = prepare_job(resumed_recipe(run, recipe), progress, task, vocabularies)
+            job = prepare_job(resumed_recipe(run, recipe), progress, task, vocabularies, base_of(run))
             position = job.resume(checkpoint, progress)
             forget_lost_model(run, position, job.recipe.train.steps, progress.say)
             progress.say(f"Resuming {run} from step {position.step:,}, epoch {position.epoch + 1:,}")
@@ -94,7 +96,7 @@ def train(
             if resume:
                 progress.say(f"{run} has no checkpoint: training starts from the beginning.")
             begin_run(run)
-        write_description(run, job.recipe, job.vocabularies)  # a resumed run may differ in `steps` or [decode]
+        job.describe_in(run)  # a resumed run may differ in `steps` or [decode]
         progress.begin(run, position.step, job.recipe.rules.tokens)
         progress.say(job.description())
         if scored_alike:
@@ -105,11 +107,16 @@ def train(
 
 
 def prepare_job(
-    recipe: Recipe, progress: RunProgress, task: Task | None = None, resumed: Vocabularies | None = None
+    recipe: Recipe,
+    progress: RunProgress,
+    task: Task | None = None,
+    resumed: Vocabularies | None = None,
+    base: str | None = None,
 ) -> Job:
     """Read the data and build the model, with initial weights or those of the model that the recipe starts from.
 
-    `resumed` are the vocabularies of a run that continues: it reads its weights from a checkpoint.
+    `resumed` are the vocabularies of a run that continues: it reads its weights from a checkpoint, but those that it
+    adapts from its base, whose weights have the sha256 `base`.
     """
     own, start, vocabularies = handed_over(), None, resumed
     if resumed is None and recipe.train.start_from:
@@ -117,10 +124,12 @@ def prepare_job(
             which = "tokenizer" if own.network is None else "network"
             raise UserError(f"`{which}` cannot be combined with `train.start_from`, which has its own: leave one out.")
         start = read_start(recipe)
-        recipe, vocabularies = start.recipe, start.vocabularies
+        recipe, vocabularies = start.recipe, replace(start.vocabularies, to_learn=start.recipe.tokenizer.extend or 0)
         progress.say(f"Starting from {recipe.train.start_from}: its weights and its vocabulary")
         for difference in start.differences:
             progress.say(f"  {difference}")
+    elif base is not None:
+        start = read_start(recipe, base)
     elif resumed is None:
         vocabularies = own.vocabularies(recipe)
         if vocabularies is None:
@@ -135,8 +144,9 @@ def prepare_job(
     initialize(model, recipe.train.initialization)
     model = model.to(device)
     freeze(model, recipe.train.freeze)
+    adapter = start.adapter_of(model, seed_for(recipe.train.seed, "adapter")) if start is not None else None
     scales = layer_scales(model, recipe.train.layer_decay)
-    optimizer = build_optimizer(recipe.train.optimizer, model, scales, recipe.train.moving_average)
+    optimizer = build_optimizer(recipe.train.optimizer, adapter or model, scales, recipe.train.moving_average)
     teacher = read_teacher(recipe, prepared.vocabularies, device)
     if teacher is not None:
         weights = ", its weights" if teacher.gives_start else ""
@@ -144,13 +154,18 @@ def prepare_job(
     network = None if teacher is None else teacher.network
     objective = with_remedies(task.objective(recipe, prepared), recipe.train, network)
     feed = redraw_rows(task.feed(recipe, prepared), recipe, prepared.vocabularies)
-    if start is not None:
-        start.into(model)
+    if adapter is not None:
+        objective = Adapted(objective, adapter)
+    elif start is not None:
+        start.into(model, prepared.vocabularies)
     elif resumed is None and teacher is not None and teacher.gives_start:
         start_as_student(model, recipe, teacher)
     elif resumed is None:
         task.set_weights(model, recipe, prepared)
-    return Job(recipe, task, prepared, device, model, optimizer, objective, feed, teacher=teacher)
+    base = start.base if start is not None and adapter is not None else None
+    return Job(
+        recipe, task, prepared, device, model, optimizer, objective, feed, teacher=teacher, adapter=adapter, base=base
+    )
 
 
 def set_up(recipe: Recipe) -> None:

@@ -13,7 +13,7 @@ from heedful.config.reading.bundle_config import other_task
 from heedful.config.recipe import Recipe
 from heedful.models.bundle import own_network_of, read_recipe
 from heedful.models.own_parts import GivenTokenizer, NetworkBuilder, OwnParts, hand_over
-from heedful.tasks.shared.loaded_model import LoadedModel, Placement
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement, adapter_folder
 from heedful.tasks.shared.task import Task
 from heedful.tasks.table import HOMES
 
@@ -48,6 +48,7 @@ def load(
     *,
     network: NetworkBuilder | None = None,
     tokenizer: GivenTokenizer | None = None,
+    adapter: str | PathLike[str] | None = None,
 ) -> Model: ...
 @overload
 def load(
@@ -59,6 +60,7 @@ def load(
     *,
     network: NetworkBuilder | None = None,
     tokenizer: GivenTokenizer | None = None,
+    adapter: str | PathLike[str] | None = None,
 ) -> LoadedModel[Any]: ...
 @overload
 def load(
@@ -70,6 +72,7 @@ def load(
     task: Task | None,
     network: NetworkBuilder | None = None,
     tokenizer: GivenTokenizer | None = None,
+    adapter: str | PathLike[str] | None = None,
 ) -> Any: ...
 def load(path: str | PathLike[str], *given: Any, **options: Any) -> Any:
     """Load a model that `heedful train` wrote, as the class of its task, such as a `Translator` or a `TextClassifier`.
@@ -80,7 +83,8 @@ def load(path: str | PathLike[str], *given: Any, **options: Any) -> Any:
     `device` is "auto" (a GPU where there is one), "cpu", "cuda" or "cuda:1"; `precision` is "float32", "bfloat16",
     on a CPU "int8", or "auto": the recipe's `decode.precision`, and without it bfloat16 on a GPU and float32 elsewhere.
     `ensemble` are models that translate or parse together with the first. `task`, `network` and `tokenizer` are for a
-    model that was trained with your own, as by `heedful.train(..., task=task)`.
+    model that was trained with your own, as by `heedful.train(..., task=task)`. `adapter` is the folder of an adapter
+    of this model (`train.adapter`), which it then has: `model.with_adapter` has several of one model in memory.
     """
     by_place = bool(given) and not isinstance(given[0], str)  # the class comes second, where calls may have the device
     return _load(path, *(given if by_place else (None, *given)), **options)
@@ -96,12 +100,14 @@ def _load(
     *,
     network: NetworkBuilder | None = None,
     tokenizer: GivenTokenizer | None = None,
+    adapter: str | PathLike[str] | None = None,
 ) -> Any:
     folder = check_path("path", path)
     if kind is not None and not (isinstance(kind, type) and issubclass(kind, LoadedModel)):
         raise UserError(f"`kind` is {kind!r}, but must be a class of models, such as heedful.Translator.")
     others = [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
-    recipe = read_recipe(folder, None if task is None else task.rules)
+    adapting = adapter_folder(adapter)
+    recipe = read_recipe(adapting or folder, None if task is None else task.rules)
     if others and not recipe.rules.searches:
         raise UserError(
             f"{path} neither translates nor parses, and only such models make an ensemble: leave out `ensemble`."
@@ -109,7 +115,8 @@ def _load(
     if network is not None and own_network_of(folder) is None:
         raise UserError(f"{path} was trained without a network of its own: leave out `network`.")
     with hand_over(OwnParts.of(network, tokenizer)):
-        loaded = find_task(recipe, task).load(folder, Placement.of(device, precision), others)
+        given = {} if adapting is None else {"adapter": adapting}
+        loaded = find_task(recipe, task).load(folder, Placement.of(device, precision), others, **given)
     if kind is not None and not isinstance(loaded, kind):
         raise other_task(folder, recipe)
     return loaded

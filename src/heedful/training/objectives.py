@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -79,6 +80,28 @@ class PredictiveObjective(Objective[Inputs], ABC, Generic[Inputs, Predicted]):
         """Sum the loss over the units of a micro-batch."""
         drawn = self.draw(batch)
         return self.score(self.predict(model, drawn), drawn)
+
+
+class Applies(Protocol):
+    """What changes the weights that a network computes with, inside a block."""
+
+    def applied(self) -> AbstractContextManager[None]:
+        """Let the network compute with other weights, which have gradients."""
+
+
+class Adapted(Objective[Any]):
+    """The loss of a network with an adapter, by any objective."""
+
+    def __init__(self, objective: Objective[Any], adapter: Applies) -> None:
+        self.objective, self.adapter = objective, adapter
+        self.units, self.tokens = objective.units, objective.tokens  # type: ignore[method-assign]
+        if isinstance(objective, StatefulObjective):
+            self.state_dict, self.load_state_dict = objective.state_dict, objective.load_state_dict
+
+    def __call__(self, model: Any, batch: Any) -> Sums:
+        """Sum the loss over the units of a micro-batch."""
+        with self.adapter.applied():
+            return self.objective(model, batch)
 
 
 class LabelledBatch(Protocol):

@@ -20,7 +20,7 @@ from heedful.config.reading.toml import shown
 from heedful.config.recipe import Recipe
 from heedful.config.train.table import Distillation, Train
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.models.bundle import WEIGHTS, read_bundle, read_description
+from heedful.models.bundle import ADAPTER, WEIGHTS, base_of, read_bundle, read_description
 from heedful.training.objectives import Objective, PredictiveObjective, Sums
 
 _TEXT_FORM = ("nfc", "lowercase", "tokenized")  # keys of [data]
@@ -114,7 +114,8 @@ def read_teacher(recipe: Recipe, vocabularies: Vocabularies, device: torch.devic
             f"The classes of the teacher {folder} are not those of the student: train both on data with the same "
             "classes."
         )
-    fingerprint = hashlib.sha256(read_bytes(folder / WEIGHTS)).hexdigest()
+    file = WEIGHTS if base_of(folder) is None else ADAPTER  # an adapter names its base by its hash
+    fingerprint = hashlib.sha256(read_bytes(folder / file)).hexdigest()
     return Teacher(folder, bundle.recipe, bundle.model.to(device), fingerprint, recipe.train.distill.start)
 
 

@@ -21,8 +21,8 @@ from heedful.decode.scorer import Ensemble
 from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.network import build_model
-from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder, set_precision
+from heedful.models.protocols import source_limit
 from heedful.nn.kernels import without_kernels
 
 SOURCES = [[5, 6, 7, 8], [9], [4, 4, 4, 4, 4, 4, 4], [], [8, 9], [9]]

@@ -28,7 +28,7 @@ from heedful.version import __version__
 _LEFT_OUT: Final = ("--output", "--shard", "--ray", "--data", "--device", "--precision", "--source", "--target")
 _ARGUMENTS: Final = ("model", "inputs")
 _FILES: Final = ("--terms",)  # whose content decides
-_MODELS: Final = ("--with",)
+_MODELS: Final = ("--with", "--adapter")
 
 
 class Answered(NamedTuple):
@@ -133,8 +133,8 @@ def describe(model: str, sources: Sequence[Source], form: str | None) -> Job:
 
 
 def _listed(value: object) -> Sequence[str]:
-    assert isinstance(value, list)
-    return value
+    """Return the values of an option that may be repeated, or of one that may not."""
+    return value if isinstance(value, list) else [str(value)]
 
 
 def check_files(sources: Sequence[Source]) -> None:

@@ -11,7 +11,7 @@ from heedful.base.files import expand_user, output_folder
 from heedful.cli.answering.given_rows import Format, GivenRows, open_rows
 from heedful.cli.answering.parts_folder import Shard
 from heedful.cli.input import InputLines
-from heedful.cli.options import DeviceOption, ModelArgument, OutputOption, PrecisionOption, option
+from heedful.cli.options import AdapterOption, DeviceOption, ModelArgument, OutputOption, PrecisionOption, option
 from heedful.cli.output import STANDARD_OUTPUT, check_output
 from heedful.config.recipe import Recipe
 from heedful.data.corpora.formats.lines import Passed, locate
@@ -90,6 +90,7 @@ class Inputs:
     data: DataOption = None
     settings: DataSetOption = None
     format: FormatOption = None
+    adapter: AdapterOption = None
     device: DeviceOption = "auto"
     precision: PrecisionOption = "auto"
     shard: ShardOption = None
@@ -119,10 +120,14 @@ class Inputs:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """The recipe of the model, read without torch."""
-        from heedful.config.reading.bundle_config import read_recipe
+        """The recipe of the model, or of its adapter, read without torch."""
+        from heedful.config.reading.bundle_config import read_config, read_recipe
 
-        return read_recipe(expand_user(self.model))
+        model = expand_user(self.model)
+        if self.adapter is None:
+            return read_recipe(model)
+        read_config(model)
+        return read_recipe(expand_user(self.adapter))
 
     @property
     def row_format(self) -> Format | None:

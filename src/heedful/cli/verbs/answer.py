@@ -85,7 +85,7 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-        model: Any = load(*place)
+        model: Any = load(*place, adapter=asked.adapter)
     if images:
         answers: Answers[Any] = image_answers_of(model, n_best)
     else:

@@ -47,7 +47,7 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.caption.model import Captioner  # after the quick checks: torch takes seconds
 
-        captioner = Captioner.load(*place)
+        captioner = Captioner.load(*place, adapter=asked.adapter)
     work = _Captioning(captioner, nbest, {"aligned": patches, **options})
     try:
         asked.write("describing", sources, work.answers(), as_json=as_json)

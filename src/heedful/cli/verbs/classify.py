@@ -34,7 +34,7 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-        classifier: Any = load(*place)
+        classifier: Any = load(*place, adapter=asked.adapter)
     answers, cuts = answers_of(classifier, every_class), Cuts()
     asked.write("classifying", sources, cuts.counting(answers), as_json=as_json)
     cuts.tell(asked.recipe)

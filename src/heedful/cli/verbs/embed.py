@@ -67,7 +67,7 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-        loaded: Any = load(*place)
+        loaded: Any = load(*place, adapter=asked.adapter)
     cuts = Cuts()
     of_texts = {} if images else {"pool": pool, "layer": layer, "markers": markers, "to": to}
     answers = answers_of(loaded, cuts, **of_texts)

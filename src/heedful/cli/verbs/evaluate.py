@@ -18,6 +18,7 @@ from heedful.cli.answering.inputs import DataOption, DataSetOption, check_needs_
 from heedful.cli.options import (
     LONGEST_ANSWER,
     THRESHOLD,
+    AdapterOption,
     DecodingOptions,
     DeviceOption,
     PrecisionOption,
@@ -83,6 +84,7 @@ def command(
         Path | None,
         option("Also write the model's outputs to this file, one line per text.", "--outputs", metavar="FILE"),
     ] = None,
+    adapter: AdapterOption = None,
     device: DeviceOption = "auto",
     precision: PrecisionOption = "auto",
     *,
@@ -102,6 +104,8 @@ def command(
     """
     if others and len(models) > 1:
         raise UserError("--with makes one ensemble, but several models are given: name one, and the others by --with.")
+    if adapter is not None and len(models) > 1:
+        raise UserError("--adapter is an adapter of one model, but several models are given: name one.")
     check_output(output)
     given: AnyCorpus | None = _given_files(source, target, split, to, data)
     check_needs_data(data, {"--set": settings})
@@ -117,7 +121,7 @@ def command(
     of_tasks = {**flags, "stride": stride, "threshold": threshold, "max_answer": max_answer}
     options: dict[str, object] = {**decoding, **words.options()}
     options |= {name: value for name, value in of_tasks.items() if value is not None}
-    described = describe(models)
+    described = describe(models) if adapter is None else {models[0]: describe([adapter])[adapter]}
     rules = common_rules(described, "their scores cannot be averaged")
     chosen: tuple[str, ...] = ()
     if metric and "metric" in rules.evaluation_options:
@@ -140,9 +144,9 @@ def command(
     tests = averaged_tests(models, described, given, split or "test")
     results: list[ModelResult] = []
     for name, (corpora, folder) in zip(models, tests, strict=True):
-        training = describe_training(Path(name))
+        training = describe_training(Path(adapter or name))
         with messages.busy(f"loading {name}"):
-            model = load(name, device, precision, others or ())
+            model = load(name, device, precision, others or (), adapter=adapter)
         found = [
             CorpusResult(
                 corpus.name or str(number),

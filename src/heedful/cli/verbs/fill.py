@@ -26,5 +26,5 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.fill.model import MaskFiller  # after the quick checks: importing torch takes seconds
 
-        filler = MaskFiller.load(*place)
+        filler = MaskFiller.load(*place, adapter=asked.adapter)
     asked.write("filling", sources, answers_of(filler, top), as_json=as_json)

@@ -60,7 +60,7 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.generate.model import TextGenerator  # after the quick checks: importing torch takes seconds
 
-        generator = TextGenerator.load(*place)
+        generator = TextGenerator.load(*place, adapter=asked.adapter)
     work = _Generating(generator, {**sampling, **search, "samples": n_best}, with_prompt=not only_new)
     if data is not None or as_json or asked.output is not None:
         asked.write("generating", sources, work.answers(), as_json=as_json)

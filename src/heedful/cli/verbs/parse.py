@@ -56,7 +56,7 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.parse.model import Parser  # after the quick checks: importing torch takes seconds
 
-        parser = Parser.load(*place, others or ())
+        parser = Parser.load(*place, others or (), adapter=asked.adapter)
     answers = answers_of(parser, n_best=nbest, pretty=pretty, unconstrained=unconstrained, **options)
     asked.write("parsing", sources, answers, as_json=as_json)
 

@@ -18,13 +18,16 @@ def command(
 
     Every verb reads it. What it computes in int8 has the same bits as what the original computes with --precision int8.
     """
-    from heedful.models.bundle import WEIGHTS  # importing torch takes seconds
+    from heedful.models.bundle import WEIGHTS, base_of, read_recipe  # importing torch takes seconds
     from heedful.runs.quantizing import quantize
     from heedful.tasks.loading import next_command
 
     with messages.busy(f"quantizing {model}"):
         quantize(model, out)
-    before, after = ((expand_user(folder) / WEIGHTS).stat().st_size for folder in (model, out))
+    source = expand_user(model)
+    if base_of(source) is not None:  # an adapter, which was quantized together with its base
+        source = expand_user(read_recipe(source).train.start_from)
+    before, after = ((folder / WEIGHTS).stat().st_size for folder in (source, expand_user(out)))
     following = next_command(expand_user(out))
     if as_json:
         write_result({"model": str(out), "quantized": str(model), "bytes": after, "before": before, "next": following})

@@ -24,7 +24,7 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.loading import load  # after the quick checks: importing torch takes seconds
 
-        regressor: Any = load(*place)
+        regressor: Any = load(*place, adapter=asked.adapter)
     answers, cuts = answers_of(regressor), Cuts()
     asked.write("predicting", sources, cuts.counting(answers), as_json=as_json)
     cuts.tell(asked.recipe)

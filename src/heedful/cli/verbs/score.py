@@ -97,9 +97,9 @@ def command(
 
         stream: Any  # scores texts or pairs
         if language:
-            stream = partial(TextGenerator.load(*place).score_stream, stride=stride)
+            stream = partial(TextGenerator.load(*place, adapter=asked.adapter).score_stream, stride=stride)
         else:
-            translator = Translator.load(*place, others or ())
+            translator = Translator.load(*place, others or (), adapter=asked.adapter)
             stream = partial(translator.score_stream, to=to)
 
     def reranked() -> Iterator[Line]:

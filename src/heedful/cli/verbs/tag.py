@@ -28,5 +28,5 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.tag.model import load_tagger  # after the quick checks: importing torch takes seconds
 
-        tagger = load_tagger(*place)
+        tagger = load_tagger(*place, adapter=asked.adapter)
     asked.write("tagging", sources, answers_of(tagger), as_json=as_json)

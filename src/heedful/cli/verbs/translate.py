@@ -116,7 +116,7 @@ def command(
     with asked.loading(sources) as place:
         from heedful.tasks.translate.model import Translator  # after the quick checks: importing torch takes seconds
 
-        translator = Translator.load(*place, others or ())
+        translator = Translator.load(*place, others or (), adapter=asked.adapter)
     how = {"to": to, "raw": raw, "prefix": prefix, "shortlist": shortlist, "aligned": results.alignments, **options}
     answers = _Translating(translator, results, how)
     asked.write("translating", sources, answers.answers(), as_json=results.as_json)

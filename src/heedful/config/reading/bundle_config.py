@@ -18,6 +18,8 @@ FORMAT: Final = 1
 CONFIG: Final = "config.json"
 WEIGHTS: Final = "model.safetensors"
 SHORTLIST: Final = "shortlist.safetensors"
+ADAPTER: Final = "adapter.safetensors"  # in place of WEIGHTS, in the folder of an adapter
+_SHA256: Final = 64  # hexadecimal digits
 _LONGEST_HEADER: Final = 100_000_000  # bytes, as in safetensors itself
 
 
@@ -57,6 +59,21 @@ def _metrics(config: Mapping[str, object], folder: Path) -> dict[str, Better]:
     return metrics
 
 
+def base_of(folder: Path) -> str | None:
+    """Return the sha256 that the weights of an adapter's base state; None for a folder that holds a whole model."""
+    return None if (adapter := read_config(folder).get("adapter")) is None else _base(adapter, folder)
+
+
+def _base(adapter: object, folder: Path) -> str:
+    base = adapter.get("base") if isinstance(adapter, dict) else None
+    if not isinstance(base, str) or len(base) != _SHA256:
+        raise UserError(
+            f"{folder / CONFIG}: `adapter.base` must be the sha256 of the weights that are adapted: restore it from a "
+            "copy of the adapter."
+        )
+    return base
+
+
 def other_task(folder: Path, recipe: Recipe) -> UserError:
     """What to say of a model that does something else than is asked of it."""
     kind = recipe.rules.model
@@ -71,13 +88,13 @@ def model_hashes(folder: Path) -> dict[str, str]:
     That of the weights is the one that they state, which is checked whenever they are loaded: gigabytes need not be
     read. The config states those of the tokenizers.
     """
-    files = (folder / name for name in (CONFIG, WEIGHTS, SHORTLIST))
-    return {path.name: _stated_hash(path) or sha256_of_file(path) for path in files if path.exists()}
+    files = (folder / name for name in (CONFIG, WEIGHTS, ADAPTER, SHORTLIST))
+    return {path.name: stated_hash(path) or sha256_of_file(path) for path in files if path.exists()}
 
 
-def _stated_hash(path: Path) -> str | None:
-    """Return the sha256 that weights state; None for any other file."""
-    if path.name != WEIGHTS:
+def stated_hash(path: Path) -> str | None:
+    """Return the sha256 that weights state; None for any other file, and if they state none."""
+    if path.name not in (WEIGHTS, ADAPTER):
         return None
     with machine_faults(path), path.open("rb") as file, suppress(ValueError, KeyError, TypeError, AttributeError):
         size = int.from_bytes(file.read(8), "little")

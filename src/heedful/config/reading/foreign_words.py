@@ -42,6 +42,9 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {  # our key, and what it is call
         "train_from", "load_model", "pretrained", "pretrained_model", "restore_file", "finetune_from_model",
         "model_name_or_path", "from_pretrained",
     ),
+    "train.adapter": (
+        "lora", "peft", "peft_config", "lora_r", "lora_rank", "lora_alpha", "lora_dropout", "target_modules",
+    ),
     "train.validation.every": (
         "eval_steps", "valid_steps", "validation_freq", "valid_every", "val_check_interval", "validate_interval",
         "validate_interval_updates", "evaluation_strategy", "eval_strategy",

@@ -16,6 +16,7 @@ from pydantic import (
 )
 
 from heedful.config.section import Section, Share, as_tuple
+from heedful.config.train.adapters import Lora
 from heedful.config.train.optimizers import Adam, AnyOptimizer
 from heedful.config.train.schedules import (
     AnyDecay,
@@ -235,6 +236,11 @@ class Train(Section):
     """Measurements of every layer at chosen updates, recorded in the run; by default there are none."""
     start_from: str = Field(default="", examples=["runs/general"])
     """Folder of a trained model to start from: its weights and its vocabulary; empty starts from random weights."""
+    adapter: Lora | None = Field(default=None, examples=[{"kind": "lora", "rank": 8}])
+    """Small matrices that are trained and saved instead of the weights of `start_from`, which stay as they are.
+
+    By default all weights of the start are trained.
+    """
     validation: Validation = Field(
         default_factory=Validation, examples=[{"every": 1000, "metric": "bleu", "patience": 5}]
     )

@@ -40,7 +40,7 @@ def prepare(
     """
     work, data = Preparation.of(recipe, progress, given), recipe.data
     if given is not None:
-        vocabularies = given
+        vocabularies = _extended(work, given) if given.to_learn else given
     elif recipe.tokenizer.joint:
         vocabularies = Vocabularies(dict.fromkeys(SIDES, _tokenizer(work, recipe.tokenizer, "both", SIDES)))
     else:
@@ -56,6 +56,19 @@ def prepare(
         return pair_rows(corpus, data, source, target, filters)
 
     return work.prepared(vocabularies, rows)
+
+
+def _extended(work: Preparation, given: Vocabularies) -> Vocabularies:
+    """Return given vocabularies with new pieces that the texts of their sides need."""
+    most = work.recipe.tokenizer.sample
+
+    def grown(*sides: SideName) -> Tokenizer:
+        of_side = "" if len(sides) > 1 else f" of the {sides[0]} side"
+        return work.extended(given[sides[0]], lambda: sample_pairs(work.data, sides, most), of_side)
+
+    if given.joint:
+        return Vocabularies(dict.fromkeys(SIDES, grown(*SIDES)))
+    return Vocabularies({side: grown(side) for side in SIDES})
 
 
 def _refuse_unknown_tag(corpus: AnyCorpus, tokenizer: Tokenizer) -> None:

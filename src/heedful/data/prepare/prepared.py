@@ -15,7 +15,8 @@ from heedful.data.prepare.sources import Source, name_rows
 from heedful.data.prepare.stores import Rows, build_store
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
-from heedful.data.tokenize.cached import Sample, TokenizerTraining
+from heedful.data.tokenize.cached import Sample, ShortenedWords, TokenizerTraining
+from heedful.data.tokenize.extending import extend_tokenizer
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 
@@ -84,8 +85,9 @@ class Preparation:
 
         `noun` is what a text is called, and `without` why there may be none.
         """
-        if self.given is not None:
-            return self.given["text"]
+        given = None if self.given is None else self.given["text"]
+        if given is not None and not self.to_learn:
+            return given
 
         def rows() -> Iterable[tuple[str]]:
             return ((text,) for corpus in self.data.train for text in texts(corpus))
@@ -97,9 +99,27 @@ class Preparation:
                 raise UserError(f"There is no {noun} to train a tokenizer on in {names}: {without}.")
             return found
 
+        if given is not None:
+            return self.extended(given, sample)
         contents = [self.contents[corpus] for corpus in self.data.train]
         training = TokenizerTraining(self.recipe.tokenizer, self.form, contents, mask=mask, running=running)
         return training.tokenizer("text", "", sample, self.progress)
+
+    @property
+    def to_learn(self) -> int:
+        """The number of pieces that are to be added to given vocabularies."""
+        return 0 if self.given is None else self.given.to_learn
+
+    def extended(self, given: Tokenizer, texts: Callable[[], Sample], of_side: str = "") -> Tokenizer:
+        """Return a given tokenizer with the new pieces that the training texts need, at most `to_learn`."""
+        words = ShortenedWords(texts())
+        letters_only = self.recipe.tokenizer.kind == "char"
+        found = extend_tokenizer(given, words, self.to_learn, letters_only)
+        fewer = f", of {self.to_learn:,} that were asked for" if len(found.parts) < self.to_learn else ""
+        self.progress(
+            f"the vocabulary{of_side} grows by {len(found.parts):,} pieces{fewer}: {given.size:,} become {found.size:,}"
+        )
+        return found
 
     @property
     def labelled(self) -> tuple[AnyCorpus, ...]:

@@ -63,7 +63,7 @@ class TokenizerTraining:
     def tokenizer(self, side: str, of_side: str, texts: Callable[[], Sample], progress: Say) -> Tokenizer:
         """Return the tokenizer of a side, which is called `of_side` in messages."""
         # A vocabulary depends on its own side alone. A new key may enter only where it is not at its default.
-        left_out = {"target"} if self.config.keep else {"target", "keep"}
+        left_out = {"target", "extend"} if self.config.keep else {"target", "extend", "keep"}
         key = key_of(
             {
                 "version": tokenizer_training.VERSION,

@@ -30,6 +30,7 @@ class Vocabularies:
     tokenizers: Mapping[str, Tokenizer] = field(default_factory=dict)
     labels: tuple[str, ...] = ()  # the classes of a classifier, in the order of its scores
     scale: Scale | None = None  # of the numbers of a regressor
+    to_learn: int = 0  # number of pieces that are to be added to each, where a model is trained further
 
     @classmethod
     def read(

@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from heedful.base.packed import Layout, Packed
-from heedful.models.limits import position_limit
+from heedful.models.protocols import position_limit
 from heedful.models.recurrent.state import RecurrentRows
 from heedful.models.recurrent.wirings import Wiring
 from heedful.nn.layers.dropout import Dropout

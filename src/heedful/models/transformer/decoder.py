@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from heedful.base.packed import Packed
-from heedful.models.limits import place_limit, position_limit
+from heedful.models.protocols import place_limit, position_limit
 from heedful.models.transformer.blocks import DecoderBlock
 from heedful.models.transformer.slots import Slots, SlotShape
 from heedful.models.transformer.state import TransformerState

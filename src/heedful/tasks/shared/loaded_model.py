@@ -114,9 +114,17 @@ class LoadedModel(Generic[NetworkType]):
     _ensembles: ClassVar[bool] = False  # whether several can answer together
 
     @classmethod
-    def load(cls, path: str | PathLike[str], device: str = "auto", precision: str = "auto") -> Self:
+    def load(
+        cls,
+        path: str | PathLike[str],
+        device: str = "auto",
+        precision: str = "auto",
+        *,
+        adapter: str | PathLike[str] | None = None,
+    ) -> Self:
         """Load such a model as `heedful.load` does; refuse any other model."""
-        return read_model(cls, [check_path("path", path)], Placement.of(device, precision))
+        place = Placement.of(device, precision)
+        return read_model(cls, [check_path("path", path)], place, adapter=adapter_folder(adapter))
 
     def __init__(self, bundle: Bundle[NetworkType]) -> None:
         self._bundle = bundle
@@ -165,6 +173,28 @@ class LoadedModel(Generic[NetworkType]):
             placement.put(network, self.recipe.decode.precision)
         vars(self).pop("_scorer", None)  # what a search recorded on another device is of no use here
         return self
+
+    def with_adapter(self, adapter: str | PathLike[str]) -> Self:
+        """Return this model with an adapter (`train.adapter`), where this model is; this one stays as it is.
+
+        Several adapters of one model can be in use at the same time: what they do not adapt is in memory once. Of a
+        model that has an adapter, it is the same base with another one.
+        """
+        base = self._bundle.folder
+        if base is None or len(self._all_networks()) > 1:
+            what = "an ensemble" if base is not None else "a model that was not loaded from a folder"
+            raise UserError(f"`with_adapter` adapts a single loaded model, not {what}: load the model alone.")
+        bundle: Bundle[Any] = read_bundle(
+            base, type(self)._network, from_outside(self.recipe.rules), adapter_folder(adapter)
+        )
+        if bundle.recipe.rules.name != self.recipe.rules.name:
+            raise other_task(check_path("adapter", adapter), bundle.recipe)
+        place = Placement.of(str(self.device), str(self.precision).removeprefix("torch."))
+        _share_weights(bundle.model, self.network)  # before kernels pack them
+        place.put(bundle.model)
+        if place.device.type != "cpu" or self.precision == torch.bfloat16:
+            _share_weights(bundle.model, self.network)
+        return type(self)(bundle)
 
     @contextmanager
     def silenced(self, *heads: Head) -> Iterator[Self]:
@@ -232,12 +262,22 @@ class Evaluates(LoadedModel[NetworkType], Generic[NetworkType, Found]):
 Model = TypeVar("Model", bound=LoadedModel[Any])
 
 
+def adapter_folder(adapter: str | PathLike[str] | None) -> Path | None:
+    """Return the folder of an adapter that a user names."""
+    return None if adapter is None else check_path("adapter", adapter)
+
+
 def read_model(
-    kind: type[Model], folders: Sequence[Path], placement: Placement, rules: TaskRules | None = None
+    kind: type[Model],
+    folders: Sequence[Path],
+    placement: Placement,
+    rules: TaskRules | None = None,
+    adapter: Path | None = None,
 ) -> Model:
     """Read a model from its folder, or an ensemble from several, and place it.
 
-    `rules` are those of its task, if that is not the one that such models are usually trained for.
+    `rules` are those of its task, if that is not the one that such models are usually trained for. `adapter` is that of
+    the first model.
     """
     rules = rules or kind._rules
     if placement.device.type == "cuda":  # which takes as long as reading the weights
@@ -246,7 +286,7 @@ def read_model(
         raise UserError(f"{folders[0]} {rules.does}, and only translators and parsers make an ensemble.")
     bundles: list[Bundle[Any]] = []
     for folder in folders:
-        bundle = read_bundle(folder, kind._network, from_outside(rules))
+        bundle = read_bundle(folder, kind._network, from_outside(rules), None if bundles else adapter)
         if bundle.recipe.rules.name != rules.name:
             raise other_task(folder, bundle.recipe)
         bundles.append(bundle)
@@ -260,6 +300,17 @@ def read_model(
             )
         placement.put(bundle.model, bundles[0].recipe.decode.precision)
     return kind(*bundles)
+
+
+def _share_weights(adapted: nn.Module, base: nn.Module) -> None:
+    """Let a network use the memory of another one for weights of the same values."""
+    own = dict(base.named_parameters())
+    with torch.no_grad():
+        for name, weight in adapted.named_parameters():
+            theirs = own.get(name)
+            fits = theirs is not None and theirs.dtype == weight.dtype and theirs.device == weight.device
+            if theirs is not None and fits and torch.equal(theirs, weight):
+                weight.data = theirs.data
 
 
 def _wake(device: torch.device) -> None:

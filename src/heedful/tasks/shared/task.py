@@ -119,9 +119,11 @@ class Task(ABC):
         costs = feed.collator.costs
         return float(sum(weight * costs([store], np.arange(len(store)))[0].sum() for store, weight in weighted))
 
-    def load(self, folder: Path, placement: Placement, ensemble: Sequence[Path] = ()) -> Any:
-        """Load a bundle as a usable model; an ensemble applies to tasks that search."""
-        return read_model(self.model_type, [folder, *ensemble], placement, self.rules)
+    def load(
+        self, folder: Path, placement: Placement, ensemble: Sequence[Path] = (), adapter: Path | None = None
+    ) -> Any:
+        """Load a bundle as a usable model, with an adapter in another folder; an ensemble applies to what searches."""
+        return read_model(self.model_type, [folder, *ensemble], placement, self.rules, adapter)
 
     def usage(self, recipe: Recipe, folder: Path) -> tuple[str, str]:
         """Return how to use such a model: a command, and a call in Python on `model`."""

@@ -181,6 +181,49 @@ def test_what_is_of_two_sides_is_refused_where_there_is_one(family: str, data: s
         ('[train]\nfreeze = "all"', '`train.freeze` is "all", but must be "encoder" or a whole number of at least 0.'),
         ("[train]\nlayer_decay = 0", "`train.layer_decay` is 0, but must be a number above 0 and of at most 1."),
         (
+            '[train]\nadapter = { kind = "lora" }',
+            "`train.adapter` adapts the model of `train.start_from`, which is not set: name a trained model there, or "
+            "leave `train.adapter` out.",
+        ),
+        (
+            '[train]\nstart_from = "a"\nadapter = { kind = "lora" }\nfreeze = 1',
+            "`train.freeze` is about the weights of `train.start_from`, which all stay as they are with "
+            "`train.adapter`: leave one of them out.",
+        ),
+        (
+            '[train]\nstart_from = "a"\nadapter = { kind = "lora" }\ncompile = true',
+            "`train.compile` is true, but `train.adapter` exchanges weights in each pass, which is not compiled: leave "
+            "one of them out.",
+        ),
+        (
+            '[train]\nstart_from = "a"\nadapter = { kind = "lora" }\ninstruments = {}',
+            "`train.instruments` measures the weights of a model, which stay as they are with `train.adapter`: leave "
+            "one of them out.",
+        ),
+        (
+            '[train]\nstart_from = "a"\nadapter = { kind = "lora", on = ["attention", "layers"] }',
+            '`train.adapter.on.1` is "layers", but must be "attention", "cross", "network", "recurrent", "embedding" '
+            'or "output", or a list of them.',
+        ),
+        (
+            '[train]\nstart_from = "a"\nadapter = { kind = "lora", rank = 0 }',
+            "`train.adapter.rank` is 0, but must be a whole number of at least 1.",
+        ),
+        (
+            '[train]\nstart_from = "a"\nadapter = { rank = 4 }',
+            '`train.adapter.kind` is missing: it must be "lora".',
+        ),
+        (
+            '[train]\nstart_from = "a"\nadapter = { kind = "lora" }\n[tokenizer]\nextend = 10',
+            "`tokenizer.extend` adds embeddings, which `train.adapter` would leave as they begin: leave one of them "
+            "out.",
+        ),
+        (
+            "[tokenizer]\nextend = 10",
+            "`tokenizer.extend` adds pieces to the vocabulary of `train.start_from`, which is not set: leave it out, "
+            "or raise `tokenizer.size`.",
+        ),
+        (
             "[train]\nclass_weights = { pos = -1 }",
             "`train.class_weights.pos` is -1, but must be a number above 0.",
         ),

@@ -18,11 +18,11 @@ from heedful.decode.settings import SearchSettings
 from heedful.explain.explanation import SearchNode
 from heedful.explain.generators import explain_search
 from heedful.models.bundle import Bundle, NetworkType
-from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
+from heedful.models.protocols import source_limit
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.embeddings import Embeds
-from heedful.tasks.shared.loaded_model import LoadedModel, Placement, read_model
+from heedful.tasks.shared.loaded_model import LoadedModel, Placement, adapter_folder, read_model
 from heedful.tasks.shared.sequences.asked import Answer, Asked, Found, answer
 from heedful.tasks.shared.sequences.pipeline import Asking, Pipeline
 from heedful.tasks.shared.sequences.search_options import SearchRequest
@@ -102,10 +102,13 @@ class SequenceModel(SearchingModel[EncoderDecoder], Embeds[EncoderDecoder]):
         device: str = "auto",
         precision: str = "auto",
         ensemble: Sequence[str | PathLike[str]] = (),
+        *,
+        adapter: str | PathLike[str] | None = None,
     ) -> Self:
         """Load such a model as `heedful.load` does, or several that decode together; refuse any other model."""
         others = [check_path("ensemble", other) for other in check_several(ensemble, "ensemble")]
-        return read_model(cls, [check_path("path", path), *others], Placement.of(device, precision))
+        folders = [check_path("path", path), *others]
+        return read_model(cls, folders, Placement.of(device, precision), adapter=adapter_folder(adapter))
 
     def __init__(self, bundle: Bundle[EncoderDecoder], *others: Bundle[EncoderDecoder]) -> None:
         super().__init__(bundle)

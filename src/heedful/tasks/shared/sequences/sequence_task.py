@@ -18,8 +18,8 @@ from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.metrics.language.perplexity import Likelihood, likelihood
 from heedful.models.bundle import Bundle
-from heedful.models.limits import source_limit
 from heedful.models.networks import EncoderDecoder
+from heedful.models.protocols import source_limit
 from heedful.tasks.shared.line import Line
 from heedful.tasks.shared.sequences.text_evaluation import validation_names
 from heedful.tasks.shared.sequences.token_scores import LONGEST_SCORED

@@ -1,0 +1,1 @@
+"""Adapters: small matrices that are trained, saved and loaded in place of the weights of a larger model."""
