@@ -28,7 +28,7 @@ CORPORA: Mapping[str, Mapping[str, Any]] = {  # of files that do not exist: a mo
     "regress": {"tsv": "no.tsv", "text": 1, "number": 2},
     "tag": {"conll": "no.conll"},
     "answer": {"squad": "no.json"},
-    "classify_images": {"folder": "no"},
+    "classify_images": {"images": "no"},
     "regress_images": {"builtin": "scenes"},
     "answer_images": {"builtin": "scenes", "questions": 2},
     "caption": {"builtin": "scenes"},
@@ -40,7 +40,8 @@ KINDS = {"kind": "word", "size": 60}
 def random_recipe(task: str, tables: Mapping[str, Any]) -> Recipe:
     """The recipe of a task, with data that is not there, and these tables."""
     data = {"train": dict(CORPORA[task]), **tables.get("data", {})}
-    return Recipe.model_validate({"tokenizer": KINDS, **tables, "task": task, "data": data})
+    reads = {} if task in ("classify_images", "regress_images") else {"tokenizer": KINDS}
+    return Recipe.model_validate({**reads, **tables, "task": task, "data": data})
 
 
 def write_random_model(folder: Path, task: str, seed: int = 0, languages: Sequence[str] = (), **tables: Any) -> Path:
@@ -66,7 +67,8 @@ def _vocabularies(recipe: Recipe, languages: Sequence[str]) -> Vocabularies:
             made[name] = made[rules.vocabularies[0]]
             continue
         side = table.target if number and table.target is not None else table
-        texts = TEXTS if not number else [text.upper() for text in TEXTS]
+        texts = [text.upper() for text in TEXTS] if number else TEXTS
+        texts = [f"(S {text} )" for text in TEXTS] if number and rules.name == "parse" else texts
         made[name] = train_tokenizer(side, texts, languages if not number else (), mask=rules.name == "fill")
     labels = LABELS.get(rules.name, ("bad", "fair", "good")) if rules.labels else ()
     return Vocabularies(made, labels, Scale(2.0, 3.0) if "regress" in rules.name else None)

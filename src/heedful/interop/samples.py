@@ -11,7 +11,7 @@ from torch import nn
 
 from heedful.base.errors import UserError
 from heedful.base.trees import Tree
-from heedful.config.corpora.containers import AnyCorpus
+from heedful.config.corpora.containers import AnyCorpus, PlainText
 from heedful.data.corpora.formats.lines import read_lines
 from heedful.data.corpora.images import AskedImage, Captioned, LabelledImage
 from heedful.data.corpora.questions import Question
@@ -69,10 +69,10 @@ def _translated(bundle: Bundle[nn.Module], corpora: Iterable[AnyCorpus]) -> Samp
     """Return texts with their translations, from the first corpus that can be read; None if there are none."""
     if bundle.recipe.rules.name != "translate":
         return None
-    task = task_named(bundle.recipe.rules.name)
+    task, folder = task_named(bundle.recipe.rules.name), bundle.recipe.data.folder
     for corpus in corpora:
         try:
-            rows: Any = list(islice(task.read_corpus(task.model_type(bundle), corpus, ""), TRANSLATED))
+            rows: Any = list(islice(task.read_corpus(task.model_type(bundle), corpus, folder), TRANSLATED))
         except (UserError, OSError):
             continue
         if rows:
@@ -84,11 +84,11 @@ def _translated(bundle: Bundle[nn.Module], corpora: Iterable[AnyCorpus]) -> Samp
 
 def _inputs(bundle: Bundle[nn.Module], corpus: AnyCorpus) -> Iterator[Any]:
     """Yield the inputs of a corpus as the task of the model reads them."""
-    task = task_named(bundle.recipe.rules.name)
-    if bundle.recipe.rules.running:
-        yield from ((line,) for line in read_lines(Path(corpus.files()[0])) if line.strip())
+    task, folder = task_named(bundle.recipe.rules.name), bundle.recipe.data.folder
+    if isinstance(corpus, PlainText):
+        yield from ((line,) for line in read_lines(Path(folder) / corpus.files()[0]) if line.strip())
         return
-    for row in task.read_corpus(task.model_type(bundle), corpus, ""):
+    for row in task.read_corpus(task.model_type(bundle), corpus, folder):
         match row:
             case str(), _:
                 yield (row[0],)

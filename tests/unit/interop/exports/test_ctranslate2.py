@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -11,12 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks.interop.random_models import random_recipe, write_random_model
+from tests.shared.refusals import refuses
 
 from heedful.interop.comparison import Comparison
 from heedful.interop.ctranslate2.writing import write_network
 from heedful.interop.exporting import export_model
 from heedful.interop.formats import FORMATS, Refusal
-from heedful.models.bundle import read_bundle
+from heedful.models.bundle import read_bundle, write_description
 from heedful.tasks.translate.lexicon import Lexicon
 
 TINY = {"width": 16, "heads": 4, "layers": 2, "inner": 24}
@@ -121,12 +123,36 @@ def test_less_precise_weights_are_smaller_and_nearly_right(precision: str, share
     assert found.lost is None  # random texts have no references
 
 
-def test_the_bleu_that_int8_loses_is_measured_where_data_has_references(reversing_folder: Path, tmp_path: Path) -> None:
-    found = exported(reversing_folder, tmp_path / "out", "int8")
-    assert (found.count, found.of) == (40, "40 rows of first.in")
+def test_the_bleu_that_less_precise_weights_lose_is_measured_where_data_has_references(
+    reversing_folder: Path, tmp_path: Path
+) -> None:
+    model = with_data(reversing_folder, tmp_path / "model")
+    found = exported(model, tmp_path / "out", "bfloat16")
+    assert (found.count, found.of) == (40, "40 rows of first.in + first.out")
     assert found.lost is not None
     assert abs(found.lost) < 0.2
     assert found.to_json()["lost_bleu"] == found.lost
+
+
+def test_a_model_that_loses_more_is_refused(
+    reversing_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = with_data(reversing_folder, tmp_path / "model")
+    monkeypatch.setattr("heedful.interop.exporting.CLOSE_BLEU", -1.0)
+    with refuses(
+        f"{model} loses ... BLEU in CTranslate2 with less precise weights. Nothing was written: export it in float32."
+    ):
+        exported(model, tmp_path / "out", "bfloat16")
+    assert not (tmp_path / "out").exists()
+
+
+def with_data(model: Path, copy: Path) -> Path:
+    """A copy of a model that says where its data is."""
+    shutil.copytree(model, copy)
+    bundle = read_bundle(copy)
+    data = bundle.recipe.data.model_copy(update={"folder": str(model.parent)})
+    write_description(copy, bundle.recipe.model_copy(update={"data": data}), bundle.vocabularies)
+    return copy
 
 
 def test_a_lexicon_becomes_a_vocabulary_map(tmp_path: Path) -> None:
