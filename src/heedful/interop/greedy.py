@@ -12,7 +12,6 @@ from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN, tag_of
 from heedful.interop.samples import Samples
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder, LanguageModel
-from heedful.nn.evaluation_mode import by_equation
 from heedful.tasks.shared.sequences.text_codec import TextCodec
 
 NEVER: Final = (PAD, BEGIN, UNKNOWN)  # tokens that no search of ours outputs
@@ -74,12 +73,11 @@ def limits_of(inputs: Sequence[Sequence[int]], longest: int | None = None) -> li
 
 @torch.inference_mode()
 def answer(network: nn.Module, inputs: Sequence[Sequence[int]], limits: Sequence[int]) -> list[Answer]:
-    """Return what a translator or a language model answers to inputs as `inputs_of` makes them, by its equations."""
+    """Return what a translator or a language model answers to inputs as `inputs_of` makes them."""
     found: list[Answer] = []
-    with by_equation():
-        for first in range(0, len(inputs), _BATCH):
-            rows = slice(first, first + _BATCH)
-            found += _answer([list(ids) for ids in inputs[rows]], network, list(limits[rows]))
+    for first in range(0, len(inputs), _BATCH):
+        rows = slice(first, first + _BATCH)
+        found += _answer([list(ids) for ids in inputs[rows]], network, list(limits[rows]))
     return found
 
 

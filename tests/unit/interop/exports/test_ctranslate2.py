@@ -1,10 +1,7 @@
 """Models of CTranslate2: equal answers, refusals, precisions, vocabulary maps, and the program of the card."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +10,7 @@ import numpy as np
 import pytest
 from benchmarks.interop.random_models import random_recipe, write_random_model
 from tests.shared.refusals import refuses
+from tests.unit.interop.exports.programs import run_program
 
 from heedful.interop.comparison import Comparison
 from heedful.interop.ctranslate2.writing import write_network
@@ -90,18 +88,6 @@ def test_the_card_has_a_program_that_runs(tokenizer: dict[str, Any], tmp_path: P
 def test_the_card_of_a_language_model_has_a_program_that_runs(tmp_path: Path) -> None:
     exported(language_model(tmp_path / "model"), tmp_path / "out")
     assert run_program(tmp_path / "out").count("\n") == 1
-
-
-def run_program(folder: Path) -> str:
-    """Run the program of a card in its folder, without Heedful's own modules."""
-    program = (folder / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
-    assert "heedful" not in program
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_the_card_says_in_which_form_texts_are_read(tmp_path: Path) -> None:
