@@ -108,6 +108,7 @@ def _card(bundle: Bundle[nn.Module], precision: str, folder: str = ".") -> str:
     """Return a card with a program that uses the model: run in the folder, it needs CTranslate2 and tokenizers only."""
     never = [[SPECIALS[PAD]], [SPECIALS[BEGIN]]]
     recipe, vocabularies = bundle.recipe, bundle.vocabularies
+    text = "a text" if recipe.data.lowercase else "A text"
     if isinstance(bundle.model, EncoderDecoder):
         names = ("source", "target")
         files = {
@@ -123,11 +124,9 @@ def _card(bundle: Bundle[nn.Module], precision: str, folder: str = ".") -> str:
             "beam": recipe.decode.beam,
             "tag": f'["{tag_of(tags[0])}", *pieces]' if tags else "pieces",
         }
-        program = _TRANSLATOR.replace("{tag}pieces", "{tag}").format(
-            folder=folder, text="A text", never=never, **values
-        )
+        program = _TRANSLATOR.replace("{tag}pieces", "{tag}").format(folder=folder, text=text, never=never, **values)
     else:
-        program = _GENERATOR.format(folder=folder, text="A text", never=never, begin=SPECIALS[BEGIN])
+        program = _GENERATOR.format(folder=folder, text=text, never=never, begin=SPECIALS[BEGIN])
     form = [
         what
         for what, done in (

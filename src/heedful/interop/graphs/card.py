@@ -14,7 +14,7 @@ _TOKENIZER: Final = """\
 {name}.encode_special_tokens = True
 """
 _TRANSLATOR: Final = """\
-ids = np.array([[{tag}*source.encode("A text", add_special_tokens=False).ids, {end}]])
+ids = np.array([[{tag}*source.encode("{text}", add_special_tokens=False).ids, {end}]])
 mask = np.ones(ids.shape, bool)
 (memory,) = run("encoder", ids=ids, mask=mask)
 cache, tokens = np.zeros((*memory.shape[:4], 0, memory.shape[5]), np.float32), [{begin}]
@@ -25,7 +25,7 @@ while len(tokens) < 100 and tokens[-1] != {end}:
 print(target.decode(tokens))
 """
 _GENERATOR: Final = """\
-tokens = [{begin}, *text.encode("A text", add_special_tokens=False).ids]
+tokens = [{begin}, *text.encode("{text}", add_special_tokens=False).ids]
 cache = np.zeros({cache}, np.float32)
 for token in tokens:
     scores, cache = run("decoder", tokens=np.array([token]), cache=cache)
@@ -36,7 +36,7 @@ while len(tokens) < 100 and tokens[-1] != {end}:
 print(text.decode(tokens))
 """
 _TEXTS: Final = """\
-ids = np.array([[{begin}, *text.encode("A text", add_special_tokens=False).ids, {end}]])
+ids = np.array([[{begin}, *text.encode("{text}", add_special_tokens=False).ids, {end}]])
 (scores,) = run("model", ids=ids, mask=np.ones(ids.shape, bool){segments})
 print({labels}scores)
 """
@@ -95,7 +95,7 @@ def _program(bundle: Bundle[nn.Module]) -> tuple[str, str]:
     )
     opened = "".join(_TOKENIZER.format(name=name, file=file) for name, file in files.items())
     never = f"[{PAD}, {BEGIN}, {UNKNOWN}]"
-    ids = {"begin": BEGIN, "end": END, "never": never}
+    ids = {"begin": BEGIN, "end": END, "never": never, "text": "a text" if bundle.recipe.data.lowercase else "A text"}
     if isinstance(bundle.model, EncoderDecoder):
         tokenizer = bundle.vocabularies["source"]
         tag = next((f'source.token_to_id("{tag_of(language)}"), ' for language in tokenizer.tags), "")

@@ -89,8 +89,8 @@ def test_a_key_that_it_cannot_hold_is_named_with_another_format(
 ) -> None:
     hold(equal, (Refusal("model.family", "paper is flat"),))
     with refuses(
-        f"{model} cannot be exported to Paper, because of `model.family`: paper is flat. Export it with `to` stone "
-        "instead."
+        f"{model} cannot be exported to Paper, because of `model.family`: paper is flat. Export it with the format "
+        "stone instead."
     ):
         export_model(model, "paper", tmp_path / "out")
     assert not (tmp_path / "out").exists()

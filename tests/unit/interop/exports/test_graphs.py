@@ -1,13 +1,14 @@
 """Graphs for ONNX Runtime and `torch.export`: equal answers of every kind of model, refusals, programs of cards."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from _pytest.mark import ParameterSet
 from benchmarks.interop.random_models import random_recipe, write_random_model
 from tests.shared.refusals import refuses
 from tests.unit.interop.exports.programs import run_program
@@ -54,7 +55,12 @@ KINDS: Mapping[str, Kind] = {
         {"family": "language", "decoder": {**TINY, "heads": 4, "key_value_heads": 2, "positions": "alibi"}},
     ),
 }
-ONNX = ("translator", "language", "classifier", "tagger", "vit")  # one of each kind of graph: each takes seconds
+# In every run; the others, which take seconds each, are wide, and in benchmarks.interop.export.
+QUICK = {"torch": ("language-alibi-shared", "classifier", "vit"), "onnx": ("tagger",), "card": ("bert",)}
+
+
+def some(to: str, kinds: Iterable[str] = KINDS) -> list[ParameterSet]:
+    return [pytest.param(kind, marks=() if kind in QUICK[to] else pytest.mark.wide) for kind in kinds]
 
 
 def exported(kind: Kind, to: str, tmp_path: Path, **tables: Any) -> Comparison:
@@ -63,13 +69,13 @@ def exported(kind: Kind, to: str, tmp_path: Path, **tables: Any) -> Comparison:
     return found.comparison
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", some("torch"))
 def test_programs_of_torch_answer_as_the_model_did(kind: str, tmp_path: Path) -> None:
     found = exported(KINDS[kind], "torch", tmp_path)
     assert (found.count, found.unequal, found.difference < 1e-4) == (32, 0, True)
 
 
-@pytest.mark.parametrize("kind", [pytest.param(kind, marks=() if kind in ONNX else pytest.mark.wide) for kind in KINDS])
+@pytest.mark.parametrize("kind", some("onnx"))
 def test_onnx_runtime_answers_as_the_model_did(kind: str, tmp_path: Path) -> None:
     for package in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(package)
@@ -78,7 +84,7 @@ def test_onnx_runtime_answers_as_the_model_did(kind: str, tmp_path: Path) -> Non
     assert run_program(tmp_path / "out").count("\n") >= 1
 
 
-@pytest.mark.parametrize("kind", ["translator", "language", "bert", "vit"])
+@pytest.mark.parametrize("kind", some("card", ("translator", "language", "bert", "vit")))
 def test_the_card_of_torch_has_a_program_that_runs(kind: str, tmp_path: Path) -> None:
     task, model = KINDS[kind]
     languages = ["de", "fr"] if kind == "translator" else []
@@ -93,7 +99,7 @@ def test_the_program_of_a_classifier_scores_as_heedful_does(tmp_path: Path) -> N
     export_model(folder, "torch", tmp_path / "out")
     assert "Texts must be brought into their form first: lower case." in (tmp_path / "out/README.md").read_text()
     labels, _, scores = run_program(tmp_path / "out").partition("]")
-    said: Any = load(folder, "cpu").classify("A text")
+    said: Any = load(folder, "cpu").classify("a text")
     found = torch.tensor([float(each) for each in scores.strip(" []\n").split()]).softmax(0)
     expected = [said.probabilities[label] for label in json.loads((tmp_path / "out/labels.json").read_text())]
     assert labels == "['bad', 'fair', 'good'"
@@ -230,5 +236,6 @@ REFUSED: Mapping[str, tuple[str, dict[str, Any], str, str]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_graphs_cannot_hold_is_named(case: str) -> None:
     task, model, key, why = REFUSED[case]
-    recipe = random_recipe(task, {"model": model})
+    paired = {"data": {"train": {"tsv": "no.tsv", "text": 1, "second": 2, "label": 3}}} if case == "join" else {}
+    recipe = random_recipe(task, {"model": model, **paired})
     assert FORMATS["onnx"].refusals(recipe) == FORMATS["torch"].refusals(recipe) == [Refusal(key, why)]
