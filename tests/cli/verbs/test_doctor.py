@@ -14,11 +14,11 @@ from tests.shared.sound_corpora import write as write_lines
 
 import heedful
 from heedful.cli.main import run
-from heedful.interop.formats import FORMATS
 from heedful.config.reading.load import load_recipe, recipe_to_toml
 from heedful.doctor import at_start
 from heedful.doctor.at_start import warnings_at_start
 from heedful.doctor.estimates import memory
+from heedful.interop.formats import FORMATS
 
 RECIPE = """
 [data]
