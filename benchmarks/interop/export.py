@@ -84,12 +84,13 @@ def _covering(held: list[Options], most: int) -> list[Options]:
 
 def _with_others(others: list[Options], seen: set[tuple[str, Any]]) -> Iterator[Options]:
     """Yield one model for each value that no model has which the format holds: that with the fewest such values."""
+    if not seen:  # it holds nothing of this kind
+        yield from others[:1]
+        return
     wanted = dict.fromkeys(each for options in others for each in options.items() if each not in seen)
     for each in wanted:
         having = [options for options in others if each in options.items()]
         yield min(having, key=lambda options: len(options.items() - seen))
-    if others and not seen:  # it holds nothing of this kind
-        yield others[0]
 
 
 # --- what becomes of them ---------------------------------------------------------------------------------------------
