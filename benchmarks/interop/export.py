@@ -57,7 +57,7 @@ class Combination:
 def combinations_of(form: Format, kind: Kind, most: int) -> Iterator[Combination]:
     """Choose models that a format holds, with many pairs of values, and one for each value that it does not hold."""
     chance = random.Random(f"{form.name} {kind.name}")
-    drawn = [kind.draw(chance, changed) for changed in (0.0, *(0.2, 0.5, 0.8) * (DRAWN // 3))]
+    drawn = [kind.draw(chance, changed) for changed in (0.1, 0.2, 0.5, 0.8) * (DRAWN // 4)]
     unique = {repr(options): options for options in drawn if recipe_of(kind, options) is not None}
     held, others = list[Options](), list[Options]()
     for options in unique.values():

@@ -96,11 +96,13 @@ class Kind:
     task: str
     axes: Axes
     make: Callable[[Options], Options]
+    bases: tuple[Options, ...] = ({},)  # values of models that are usual elsewhere, around which others are drawn
 
     def draw(self, chance: random.Random, changed: float) -> Options:
-        """Draw a value of each key: the usual one, but for a share of them."""
+        """Draw a value of each key: the usual one of a model, but for a share of them."""
+        usual = {key: values[0] for key, values in self.axes.items()} | chance.choice(self.bases)
         return {
-            key: values[0] if chance.random() >= changed else chance.choice(values) for key, values in self.axes.items()
+            key: usual.get(key) if chance.random() >= changed else chance.choice(self.axes[key]) for key in self.axes
         }
 
     def tables(self, options: Options) -> Options:
@@ -175,14 +177,32 @@ def _images(options: Options) -> Options:
     return {"model": {"family": "image_classifier", "encoder": encoder, **top}, "data": size}
 
 
+_GPT2: Final[Options] = {"norm": "pre", "positions": "learned", "activation": "gelu_tanh", "embedding_scale": False}
+_LLAMA: Final[Options] = {
+    "norm": "pre", "norm_kind": "rms", "positions": "rope", "activation": "swiglu", "bias": False,
+    "embedding_scale": False, "tie": False,
+}  # fmt: skip
+_BERT: Final[Options] = {
+    "positions": "learned", "activation": "gelu", "embedding_scale": False, "embedding_norm": True, "segments": 2,
+}  # fmt: skip
+_BASES: Final[tuple[Options, ...]] = ({}, {**_BERT, "family": "bert", "pooler": True}, {**_BERT, "family": "transformer", "pooler": True})
+_VIT: Final[Options] = {"norm": "pre", "activation": "gelu", "class_position": True, "pool": "first"}
 _FOR_TOKENS: Final[Axes] = {**_ENCODER, "head_hidden": (None, 10)}
 KINDS: Final = (
-    Kind("translator", "translate", _TRANSLATOR, _translator),
-    Kind("language model", "generate", _LANGUAGE, _language),
-    Kind("classifier", "classify", _POOLED, _pooled("classifier")),
-    Kind("regressor", "regress", _POOLED, _pooled("regressor")),
-    Kind("tagger", "tag", _FOR_TOKENS, _pooled("tagger")),
-    Kind("reader", "answer", _FOR_TOKENS, _reader),
-    Kind("masked model", "fill", {key: values for key, values in _ENCODER.items() if key != "family"}, _masked),
-    Kind("image classifier", "classify_images", _IMAGES, _images),
+    Kind(
+        "translator", "translate", _TRANSLATOR, _translator, ({}, {"norm": "pre"}, {"positions": "sinusoidal_halves"})
+    ),
+    Kind("language model", "generate", _LANGUAGE, _language, ({}, _GPT2, _LLAMA)),
+    Kind("classifier", "classify", _POOLED, _pooled("classifier"), _BASES),
+    Kind("regressor", "regress", _POOLED, _pooled("regressor"), _BASES),
+    Kind("tagger", "tag", _FOR_TOKENS, _pooled("tagger"), _BASES),
+    Kind("reader", "answer", _FOR_TOKENS, _reader, _BASES),
+    Kind(
+        "masked model",
+        "fill",
+        {key: values for key, values in _ENCODER.items() if key != "family"},
+        _masked,
+        ({}, _BERT),
+    ),
+    Kind("image classifier", "classify_images", _IMAGES, _images, ({}, _VIT)),
 )

@@ -61,6 +61,12 @@ def _tagged(bundle: Bundle[nn.Module], texts: Sequence[str]) -> list[str]:
     ]
 
 
+def prefixes_of(bundle: Bundle[nn.Module], inputs: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return what the answer to each input begins with: the tag of its language, where targets have them."""
+    tagged = bool(getattr(bundle.recipe.data, "target_tags", False))
+    return [list(ids[:1]) if tagged else [] for ids in inputs]
+
+
 def limits_of(inputs: Sequence[Sequence[int]], longest: int | None = None) -> list[int]:
     """Return the maximum number of tokens of the answer to each input, `</s>` included."""
     limits = [len(ids) + MORE for ids in inputs]
@@ -72,17 +78,30 @@ def limits_of(inputs: Sequence[Sequence[int]], longest: int | None = None) -> li
 
 
 @torch.inference_mode()
-def answer(network: nn.Module, inputs: Sequence[Sequence[int]], limits: Sequence[int]) -> list[Answer]:
-    """Return what a translator or a language model answers to inputs as `inputs_of` makes them."""
+def answer(
+    network: nn.Module,
+    inputs: Sequence[Sequence[int]],
+    limits: Sequence[int],
+    prefixes: Sequence[Sequence[int]] | None = None,
+) -> list[Answer]:
+    """Return what a translator or a language model answers to inputs as `inputs_of` makes them.
+
+    Answers begin after their prefixes, which are equally long.
+    """
+    given = prefixes or [[] for _ in inputs]
     found: list[Answer] = []
     for first in range(0, len(inputs), _BATCH):
         rows = slice(first, first + _BATCH)
-        found += _answer([list(ids) for ids in inputs[rows]], network, list(limits[rows]))
+        found += _answer([list(ids) for ids in inputs[rows]], network, list(limits[rows]), given[rows])
     return found
 
 
-def _answer(inputs: list[list[int]], network: nn.Module, limits: list[int]) -> list[Answer]:
+def _answer(
+    inputs: list[list[int]], network: nn.Module, limits: list[int], prefixes: Sequence[Sequence[int]]
+) -> list[Answer]:
     logits, state, decoder = _begin(network, inputs)
+    for tokens_B in zip(*prefixes, strict=True):
+        logits, state = decoder.step(torch.tensor(tokens_B), state)
     tokens: list[list[int]] = [[] for _ in inputs]
     log_p: list[list[float]] = [[] for _ in inputs]
     while True:

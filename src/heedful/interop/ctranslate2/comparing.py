@@ -8,14 +8,16 @@ from typing import Any
 import torch
 from torch import nn
 
-from heedful.data.tokenize.tokenizer import BEGIN, PAD, SPECIALS
+from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, SPECIALS
 from heedful.interop.comparison import Comparison
 from heedful.interop.ctranslate2.network import longest_of
 from heedful.interop.ctranslate2.writing import pieces_of
-from heedful.interop.greedy import Answer, answer, inputs_of, limits_of
+from heedful.interop.greedy import Answer, answer, inputs_of, limits_of, prefixes_of
 from heedful.interop.samples import Samples
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
+
+Ids = Sequence[Sequence[int]]
 
 _NEVER = [[SPECIALS[PAD]], [SPECIALS[BEGIN]]]
 
@@ -25,10 +27,11 @@ def compare(bundle: Bundle[nn.Module], folder: Path, samples: Samples) -> Compar
     longest = longest_of(bundle.model)
     inputs = inputs_of(bundle, samples, longest)
     limits = limits_of(inputs, longest)
-    ours = answer(bundle.model, inputs, limits)
+    prefixes = prefixes_of(bundle, inputs)
+    ours = answer(bundle.model, inputs, limits, prefixes)
     opened = _Translator(bundle, folder) if isinstance(bundle.model, EncoderDecoder) else _Generator(bundle, folder)
-    theirs = opened.answer(inputs, limits)
-    scores = opened.score(inputs, ours)
+    theirs = opened.answer(inputs, limits, prefixes)
+    scores = opened.score(inputs, ours, prefixes)
     return Comparison(
         count=len(inputs),
         unequal=sum(one.tokens != other for one, other in zip(ours, theirs, strict=True)),
@@ -74,7 +77,7 @@ class _Translator(_Opened):
     def __init__(self, bundle: Bundle[nn.Module], folder: Path) -> None:
         super().__init__(bundle, folder, "Translator", "source", "target")
 
-    def answer(self, inputs: Sequence[Sequence[int]], limits: Sequence[int]) -> list[list[int]]:
+    def answer(self, inputs: Ids, limits: Sequence[int], prefixes: Ids) -> list[list[int]]:
         """Return greedy answers. All inputs of a call have one limit, which answers are cut to."""
         done = self._model.translate_batch(
             [self._pieces(ids[:-1]) for ids in inputs],  # it appends `</s>` itself
@@ -83,25 +86,29 @@ class _Translator(_Opened):
             disable_unk=True,
             suppress_sequences=_NEVER,
             min_decoding_length=0,
-            max_decoding_length=max(limits),
+            max_decoding_length=max(limits) + max(map(len, prefixes)),
+            target_prefix=[self._pieces(prefix) for prefix in prefixes],  # of sources too: they share a vocabulary
         )
         return [
-            [self._ids[piece] for piece in result.hypotheses[0]][:limit]
-            for result, limit in zip(done, limits, strict=True)
+            [self._ids[piece] for piece in result.hypotheses[0]][len(prefix) :][:limit]
+            for result, limit, prefix in zip(done, limits, prefixes, strict=True)
         ]
 
-    def score(self, inputs: Sequence[Sequence[int]], answers: Sequence[Answer]) -> list[list[float]]:
+    def score(self, inputs: Ids, answers: Sequence[Answer], prefixes: Ids) -> list[list[float]]:
         """Return the log probabilities of given answers, and of `</s>` after them."""
-        targets = [[self._target_pieces[token] for token in each.tokens] for each in answers]
+        targets = [
+            [self._target_pieces[token] for token in (*prefix, *each.tokens)]
+            for prefix, each in zip(prefixes, answers, strict=True)
+        ]
         done = self._model.score_batch([self._pieces(ids[:-1]) for ids in inputs], targets, max_batch_size=32)
-        return [list(result.log_probs) for result in done]
+        return [list(result.log_probs)[len(prefix) :] for result, prefix in zip(done, prefixes, strict=True)]
 
 
 class _Generator(_Opened):
     def __init__(self, bundle: Bundle[nn.Module], folder: Path) -> None:
         super().__init__(bundle, folder, "Generator", "text", "text")
 
-    def answer(self, inputs: Sequence[Sequence[int]], limits: Sequence[int]) -> list[list[int]]:
+    def answer(self, inputs: Ids, limits: Sequence[int], prefixes: Ids) -> list[list[int]]:
         """Return greedy answers. All inputs of a call have one limit, which answers are cut to."""
         done = self._model.generate_batch(
             [self._pieces(ids) for ids in inputs],
@@ -115,9 +122,9 @@ class _Generator(_Opened):
         )
         return [list(result.sequences_ids[0])[:limit] for result, limit in zip(done, limits, strict=True)]
 
-    def score(self, inputs: Sequence[Sequence[int]], answers: Sequence[Answer]) -> list[list[float]]:
+    def score(self, inputs: Ids, answers: Sequence[Answer], prefixes: Ids) -> list[list[float]]:
         """Return the log probabilities of given answers, and of `</s>` after them."""
-        end = self._target_pieces[2]
+        end = SPECIALS[END]
         texts = [
             self._pieces([*ids, *each.tokens]) + ([end] if each.complete else [])
             for ids, each in zip(inputs, answers, strict=True)

@@ -87,7 +87,8 @@ source.encode_special_tokens = True
 pieces = source.encode("{text}", add_special_tokens=False).tokens
 translator = ctranslate2.Translator("{folder}", device="cpu")
 texts, never = [{tag}pieces], {never}
-found = translator.translate_batch(texts, beam_size={beam}, disable_unk=True, suppress_sequences=never)
+begin = {{"target_prefix": {prefix}, "beam_size": {beam}}}
+found = translator.translate_batch(texts, disable_unk=True, suppress_sequences=never, **begin)
 print(target.decode([target.token_to_id(piece) for piece in found[0].hypotheses[0]]))
 """
 _GENERATOR: Final = """\
@@ -119,8 +120,10 @@ def _card(bundle: Bundle[nn.Module], precision: str, folder: str = ".") -> str:
         }
         opened = "\n".join(f'{name} = tokenizers.Tokenizer.from_file("{folder}/{files[name]}")' for name in names)
         tags = list(vocabularies["source"].tags)
+        prefix = f'[["{tag_of(tags[0])}"]]' if tags and getattr(recipe.data, "target_tags", False) else "None"
         values = {
             "tokenizers": opened,
+            "prefix": prefix,
             "beam": recipe.decode.beam,
             "tag": f'["{tag_of(tags[0])}", *pieces]' if tags else "pieces",
         }

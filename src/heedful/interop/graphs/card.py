@@ -17,11 +17,13 @@ _TRANSLATOR: Final = """\
 ids = np.array([[{tag}*source.encode("{text}", add_special_tokens=False).ids, {end}]])
 mask = np.ones(ids.shape, bool)
 (memory,) = run("encoder", ids=ids, mask=mask)
-cache, tokens = np.zeros((*memory.shape[:4], 0, memory.shape[5]), np.float32), [{begin}]
+cache, tokens = np.zeros((*memory.shape[:4], 0, memory.shape[5]), np.float32), [{first}]
+for token in tokens:
+    scores, cache = run("decoder", tokens=np.array([token]), cache=cache, memory=memory, mask=mask)
 while len(tokens) < 100 and tokens[-1] != {end}:
-    scores, cache = run("decoder", tokens=np.array(tokens[-1:]), cache=cache, memory=memory, mask=mask)
     scores[:, {never}] = -np.inf
     tokens.append(int(scores.argmax()))
+    scores, cache = run("decoder", tokens=np.array(tokens[-1:]), cache=cache, memory=memory, mask=mask)
 print(target.decode(tokens))
 """
 _GENERATOR: Final = """\
@@ -99,7 +101,8 @@ def _program(bundle: Bundle[nn.Module]) -> tuple[str, str]:
     if isinstance(bundle.model, EncoderDecoder):
         tokenizer = bundle.vocabularies["source"]
         tag = next((f'source.token_to_id("{tag_of(language)}"), ' for language in tokenizer.tags), "")
-        return opened, _TRANSLATOR.format(tag=tag, **ids)
+        first = f"{BEGIN}, {tag[:-2]}" if getattr(bundle.recipe.data, "target_tags", False) else BEGIN
+        return opened, _TRANSLATOR.format(tag=tag, first=first, **ids)
     graph = next(iter(graphs_of(bundle).values()))
     if isinstance(bundle.model, LanguageModel):
         shape = list(graph.inputs["cache"].shape)

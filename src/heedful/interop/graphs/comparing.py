@@ -14,7 +14,7 @@ from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.interop.comparison import Comparison
 from heedful.interop.graphs.graphs import DECODER, ENCODER, MODEL, graphs_of, image_size, longest_of, reads_segments
-from heedful.interop.greedy import LONGEST, NEVER, Answer, answer, inputs_of, limits_of
+from heedful.interop.greedy import LONGEST, NEVER, Answer, answer, inputs_of, limits_of, prefixes_of
 from heedful.interop.samples import Samples
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder, LanguageModel, MaskedModel, PooledNetwork, Regressor
@@ -112,7 +112,7 @@ def _compare_answers(bundle: Bundle[nn.Module], samples: Samples, run: Run) -> C
     longest = longest_of(bundle)
     inputs = inputs_of(bundle, samples, longest)
     limits = limits_of(inputs, longest)
-    ours = answer(bundle.model, inputs, limits)
+    ours = answer(bundle.model, inputs, limits, prefixes_of(bundle, inputs))
     theirs = dict[int, Answer]()
     by_length = defaultdict[int, list[int]](list)  # a step is of texts of one length; sources may have any
     for number, ids in enumerate(inputs):
@@ -137,6 +137,7 @@ def _follow(bundle: Bundle[nn.Module], inputs: list[list[int]], limits: list[int
         ids_BL, mask_BL = _padded(inputs)
         (memory,) = run(ENCODER, {"ids": ids_BL, "mask": mask_BL})
         known, prompts = {"memory": memory, "mask": mask_BL}, torch.full((1, len(inputs)), BEGIN)
+        prompts = torch.cat([prompts, torch.tensor(prefixes_of(bundle, inputs), dtype=torch.int64).T])
     found = [Answer([], []) for _ in inputs]
     scores = torch.empty(0)
     for tokens_B in prompts:

@@ -15,6 +15,7 @@ from tests.unit.interop.exports.programs import run_program
 from torch import nn
 
 from heedful.base.packed import Packed
+from heedful.config.data import Data
 from heedful.interop.comparison import Comparison
 from heedful.interop.exporting import export_model
 from heedful.interop.formats import FORMATS, Refusal
@@ -93,13 +94,26 @@ def test_the_card_of_torch_has_a_program_that_runs(kind: str, tmp_path: Path) ->
     assert run_program(tmp_path / "out").count("\n") >= 1
 
 
+@pytest.mark.skipif("target_tags" not in Data.model_fields, reason="targets have no tags")
+@pytest.mark.parametrize("to", ["torch", pytest.param("ctranslate2", marks=pytest.mark.wide)])
+def test_targets_that_begin_with_a_tag_do_so_in_other_libraries(to: str, tmp_path: Path) -> None:
+    if to == "ctranslate2":
+        pytest.importorskip(to)
+    train = [{"source": "no.en", "target": f"no.{to}", "to": to} for to in ("de", "fr")]
+    data = {"train": train, "target_tags": True}
+    model = write_random_model(tmp_path / "model", "translate", model=TINY, data=data, languages=["de", "fr"])
+    assert export_model(model, to, tmp_path / "out").comparison is not None
+    assert run_program(tmp_path / "out").count("\n") == 1
+
+
 def test_the_program_of_a_classifier_scores_as_heedful_does(tmp_path: Path) -> None:
     model = {"family": "classifier", "encoder": BERT}
     folder = write_random_model(tmp_path / "model", "classify", model=model, data={"lowercase": True})
     export_model(folder, "torch", tmp_path / "out")
     assert "Texts must be brought into their form first: lower case." in (tmp_path / "out/README.md").read_text()
     labels, _, scores = run_program(tmp_path / "out").partition("]")
-    said: Any = load(folder, "cpu").classify("a text")
+    loaded: Any = load(folder, "cpu")
+    said = loaded.classify("a text")
     found = torch.tensor([float(each) for each in scores.strip(" []\n").split()]).softmax(0)
     expected = [said.probabilities[label] for label in json.loads((tmp_path / "out/labels.json").read_text())]
     assert labels == "['bad', 'fair', 'good'"
