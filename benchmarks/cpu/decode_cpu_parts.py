@@ -2,22 +2,24 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, cast
 
-from benchmarks.cpu import decode_cpu_convert as convert
 from benchmarks.cpu.decode_cpu_engines import Engine, alternate
-from benchmarks.cpu.decode_cpu_peers import BACKENDS, Choice, Setting, start, why_no_ctranslate2
+from benchmarks.cpu.decode_cpu_peers import BACKENDS, Choice, Setting, pieces_of, start, why_no_ctranslate2
 from benchmarks.cpu.decode_cpu_work import LENGTH, Scale, language_model, random_ids, translator
 from benchmarks.gpu import decode_gpu
 from benchmarks.shared.gpu_work import Results
 from benchmarks.shared.other_work import QUIET, watch_others
 
 from heedful.base.files import write_json
+from heedful.interop.ctranslate2.writing import write_network
+from heedful.models.networks import EncoderDecoder, LanguageModel
+from heedful.tasks.translate.lexicon import Lexicon
 
 OURS, CT2, HUGGING_FACE = "heedful", "ctranslate2", "transformers"
 THREADS: Mapping[int, str] = {1: "", 2: "_2"}  # and what keys end in
@@ -93,10 +95,15 @@ class Work:
             self.results.say(f"{part}: CTranslate2's fastest setting for {name} is {setting.title}")
 
 
-def write_both(write: Callable[[Any, Path, str | None], None], network: object, folder: Path) -> None:
-    """Write a network as a model of CTranslate2, in float32 and in int8."""
-    for name, quantization in (("float32", None), ("int8", "int8")):
-        write(network, folder / name, quantization)
+def write_both(network: EncoderDecoder | LanguageModel, folder: Path, lexicon: Lexicon | None = None) -> None:
+    """Write a network as a model of CTranslate2, in float32 and in int8; a lexicon becomes its vocabulary map."""
+    if isinstance(network, EncoderDecoder):
+        tables = {"source": cast(Any, network.encoder).embedding.weight, "target": network.output.weight}
+    else:
+        tables = {"text": network.output.weight}
+    pieces = {name: pieces_of(len(table)) for name, table in tables.items()}
+    for precision in ("float32", "int8"):
+        write_network(network, folder / precision, precision, pieces, lexicon)
 
 
 def stored(folder: Path, setting: Setting) -> str:
@@ -123,7 +130,7 @@ def measure_speed(work: Work) -> None:
     half = asked["batch64"] | {"batch": batch // 2}  # what settings are tried on, and what warms up
     with work.part("speed_conversion"):
         write_json(ids, decode_gpu.sources(work.scale.translator, batch).tolist())
-        write_both(convert.write_translator, translator(work.tiny), folder)
+        write_both(translator(work.tiny), folder)
 
     def ours(threads: int, precision: str) -> Engine:
         return Engine("heedful ids", threads, precision=precision, tiny=work.tiny)
@@ -186,7 +193,7 @@ def measure_gpt(work: Work) -> None:
     with work.part("gpt_conversion"):
         write_json(prompts, random_ids(2, (scale.prompt, scale.prompt), scale.language.vocabulary))
         if missing is None:
-            write_both(convert.write_language_model, language_model(work.tiny), folder)
+            write_both(language_model(work.tiny), folder)
 
     def ours(threads: int, precision: str) -> Engine:
         return Engine("heedful continues", threads, precision=precision, tiny=work.tiny, **read)

@@ -153,7 +153,7 @@ def translate_ids(
 
     translator = ctranslate2.Translator(folder, device="cpu", compute_type=compute_type, **_threads(threads, workers))
     ids: Any = read_json(Path(sources))
-    pieces = [[*map(str, each), END] for each in ids]
+    pieces = [[*map(str, each)] for each in ids]
 
     def answer(case: Any) -> list[list[int]]:
         strict = {"disable_unk": True, "suppress_sequences": [[NAMED[0]], [NAMED[1]]]} if case.get("strict") else {}
@@ -189,7 +189,7 @@ def translate_file(
     source, target = (Tokenizer.from_json(Path(file).read_bytes(), file) for file in tokenizers)
 
     def translate(lines: Sequence[str]) -> list[str]:
-        pieces = [[*map(str, ids), END] for ids in source.encode_batch(lines)]
+        pieces = [[*map(str, ids)] for ids in source.encode_batch(lines)]
         done = translator.translate_batch(
             pieces, beam_size=beam, length_penalty=penalty, batch_type="tokens", max_batch_size=batch_tokens,
             use_vmap=listed,
@@ -231,8 +231,7 @@ def continue_ids(
 def transformers_continue(threads: int, prompts: str, generated: int, tiny: bool) -> Answering:
     """Continue prompts by the `generate` of transformers, with the weights of our model, in float32."""
     import torch
-    from benchmarks.cpu.decode_cpu_convert import put_gpt2
-    from benchmarks.cpu.decode_cpu_work import language_model, language_scale
+    from benchmarks.cpu.decode_cpu_work import language_model, language_scale, put_gpt2
     from benchmarks.gpu.gpt_gpu_peers import hugging_face
 
     torch.set_num_threads(threads)
@@ -255,6 +254,11 @@ def transformers_continue(threads: int, prompts: str, generated: int, tiny: bool
 
 def _threads(threads: int, workers: int) -> dict[str, int]:
     return {"inter_threads": workers, "intra_threads": max(1, threads // workers)}
+
+
+def pieces_of(size: int) -> list[str]:
+    """The names of pieces: numbers, but for those that CTranslate2 must know. It appends `</s>` to sources itself."""
+    return [NAMED.get(number, str(number)) for number in range(size)]
 
 
 def number_of(piece: str) -> int:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.cpu import decode_cpu_convert as convert
 from benchmarks.cpu.decode_cpu_engines import Engine
 from benchmarks.cpu.decode_cpu_parts import CT2, OURS, THREADS, Work, same, stored, write_both
 from benchmarks.cpu.decode_cpu_peers import Choice, Setting, start
@@ -53,11 +52,7 @@ class Texts:
             from heedful.tasks.translate.lexicon import read_lexicon
 
             lexicon = read_lexicon(self.work.model, self.bundle.vocabularies)
-
-        def put(network: Any, folder: Path, quantization: str | None) -> None:
-            convert.write_translator(network, folder, quantization, lexicon)
-
-        write_both(put, self.bundle.model, self.models)
+        write_both(self.bundle.model, self.models, lexicon)
 
     def case(self, name: str, count: int, alone: bool = False) -> dict[str, Any]:
         """Some lines, at equal distances, as both sides are asked to translate them."""

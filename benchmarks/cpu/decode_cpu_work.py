@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -11,7 +11,7 @@ import torch
 from benchmarks.cpu.decode_cpu_engines import Answering
 from benchmarks.gpu import decode_gpu, gpt_gpu_work
 from benchmarks.shared.gpu_work import FIRST_PIECE, Shape
-from torch import nn
+from torch import Tensor, nn
 
 from heedful.base.files import read_json
 from heedful.base.packed import Packed
@@ -25,7 +25,12 @@ from heedful.decode.settings import SearchSettings
 from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.from_recipe.language import build_language_model
 from heedful.models.networks import EncoderDecoder, LanguageModel
+from heedful.models.transformer.blocks import DecoderBlock
+from heedful.models.transformer.decoder import TransformerDecoder
+from heedful.nn.layers.feedforward import FeedForward
+from heedful.nn.layers.linear import Linear
 from heedful.nn.layers.pooling import MeanPool
+from heedful.nn.layers.positions import Learned
 from heedful.tasks.shared.embeddings import states_of
 from heedful.tasks.shared.loaded_model import Placement
 
@@ -211,3 +216,31 @@ def embedded(encoder: nn.Module, texts: Sequence[Sequence[int]]) -> list[list[fl
     states = states_of(encoder, Packed.of(texts))
     means: list[list[float]] = MeanPool()(states.values.float(), states.layout).tolist()
     return means
+
+
+def put_gpt2(network: LanguageModel, model: nn.Module) -> None:
+    """Put the weights of a language model into a GPT2LMHeadModel of the same shape."""
+    decoder = network.decoder
+    assert isinstance(decoder, TransformerDecoder)
+    positions = decoder.embedding.positions
+    assert isinstance(positions, Learned)
+    transformer: Any = model.get_submodule("transformer")
+    pairs: list[tuple[nn.Module, nn.Module]] = [(decoder.final, transformer.ln_f)]
+    for ours, theirs in zip(decoder.blocks, transformer.h, strict=True):
+        block = cast(DecoderBlock, ours)
+        network_of = cast(FeedForward, block.network)
+        pairs += [
+            (block.around_attention.before, theirs.ln_1),
+            (block.attention.project, theirs.attn.c_attn),
+            (block.attention.output, theirs.attn.c_proj),
+            (block.around_network.before, theirs.ln_2),
+            (network_of.into, theirs.mlp.c_fc),
+            (network_of.out, theirs.mlp.c_proj),
+        ]
+    with torch.no_grad():
+        transformer.wte.weight.copy_(decoder.embedding.weight)
+        transformer.wpe.weight.copy_(positions.weight)
+        for source, target in pairs:
+            weight = cast(Tensor, source.weight)
+            cast(Tensor, target.weight).copy_(weight.T if isinstance(source, Linear) else weight)
+            cast(Tensor, target.bias).copy_(cast(Tensor, source.bias))

@@ -190,7 +190,7 @@ def mixed_asks(lines: Sequence[str], seed: int) -> Callable[[], Ask]:
 
 def measure_peer(work: Work) -> None:
     """CTranslate2 behind the same routes."""
-    from benchmarks.cpu.decode_cpu_convert import write_translator
+    from benchmarks.cpu.decode_cpu_parts import write_both
 
     base = work.options.base
     model: Any = heedful.load(base, "cpu")
@@ -199,9 +199,9 @@ def measure_peer(work: Work) -> None:
     lines = [line for line in text if 3 < len(encode(line)) < 20]
     seconds = work.seconds(25)
     with tempfile.TemporaryDirectory() as folder:
+        write_both(model.network, Path(folder))
         for kind, suffix in (("float32", ""), ("int8", "_int8")):
             converted = Path(folder) / kind
-            write_translator(model.network, converted, None if kind == "float32" else "int8")
             peers = {
                 workers: [
                     "--model",

@@ -15,7 +15,7 @@ from threading import Condition, Thread
 from typing import Any, ClassVar
 
 import ctranslate2
-from benchmarks.cpu.decode_cpu_peers import END, number_of
+from benchmarks.cpu.decode_cpu_peers import number_of
 
 import heedful
 from heedful.base.options import Option
@@ -51,7 +51,7 @@ class PeerJob(Job):
             for (index, _), ids in zip(
                 spoken, self._service.source.encode_batch([text for _, text in spoken]), strict=True
             ):
-                self._service.send([*map(str, ids), END], self._found, index)
+                self._service.send([*map(str, ids)], self._found, index)
             self._found |= {index: "" for index, text in enumerate(self._sentences) if not text.strip()}
         if len(self._found) < len(self._sentences):
             return False

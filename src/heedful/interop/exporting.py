@@ -47,12 +47,13 @@ def export_model(
             f"{_way_out(form, folder)}"
         )
     bundle: Bundle[nn.Module] = read_bundle(folder, nn.Module)
-    given = read_samples(bundle, folder, None if samples is None else Path(samples))
+    exact = chosen == form.precisions[0]
+    given = read_samples(bundle, folder, None if samples is None else Path(samples), references=not exact)
     with new_folder(target) as staged:
         import_module(f"{form.home}.writing").write(bundle, staged, chosen)
         comparison = _compare(form, bundle, staged, given) if form.can_compare else None
         if comparison is not None:
-            _refuse_differences(comparison, form, folder, exact=chosen == form.precisions[0])
+            _refuse_differences(comparison, form, folder, exact)
     return ExportedModel(target, form, comparison)
 
 

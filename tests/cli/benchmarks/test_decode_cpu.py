@@ -3,25 +3,14 @@
 import math
 import subprocess
 import sys
-from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError
-from pathlib import Path
 from typing import Any, Self
 
-import numpy as np
 import pytest
-import torch
-from benchmarks.cpu import decode_cpu, decode_cpu_convert, decode_cpu_engines, decode_cpu_parts, decode_cpu_peers
+from benchmarks.cpu import decode_cpu, decode_cpu_engines, decode_cpu_parts, decode_cpu_peers
 from benchmarks.cpu.decode_cpu_engines import Answer, EngineError
 
-from heedful.base.packed import Packed
 from heedful.base.processes import child_environment, run_module
-from heedful.config.model.transformer import TransformerModel
-from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.models.from_recipe.network import build_model
-from heedful.tasks.translate.lexicon import Lexicon
-
-SOURCES = [[5, 17, 9], [31, 4, 4, 20, 11], [8]]
 
 
 @pytest.mark.parametrize("part", ["bert", pytest.param("gpt", marks=pytest.mark.wide)])
@@ -116,57 +105,6 @@ def test_no_round_but_the_first_begins_when_the_minutes_are_over() -> None:
     assert asked[:4] == ["before", "before", "work", "work"]
 
 
-def test_a_vocabulary_map_has_the_tokens_of_the_lexicon(tmp_path: Path) -> None:
-    tokens, ends, frequent = (np.array(part) for part in ([7, 2, 9], [0, 0, 0, 0, 0, 2, 3], [4, 5]))
-    lexicon = Lexicon(tokens, ends, frequent)
-    assert [*decode_cpu_convert._map_of(lexicon)] == ["\t4 5", "5\t7 </s>", "6\t9"]
-    ctranslate2 = pytest.importorskip("ctranslate2")
-    torch.manual_seed(0)
-    network = build_model(TransformerModel(width=16, heads=2, layers=1, inner=32, tie="none"), 7, 40).eval()
-    decode_cpu_convert.write_translator(network, tmp_path / "model", None, lexicon)
-    translator = ctranslate2.Translator(str(tmp_path / "model"), device="cpu", intra_threads=1)
-    for source, listed in ((["5"], {"4", "5", "7"}), (["6"], {"4", "5", "9"}), (["4"], {"4", "5"})):
-        (found,) = translator.translate_batch(
-            [source], use_vmap=True, beam_size=2, num_hypotheses=2, min_decoding_length=8, max_decoding_length=8,
-            disable_unk=True, suppress_sequences=[["<s>"]],
-        )  # fmt: skip
-        assert {piece for hypothesis in found.hypotheses for piece in hypothesis} <= listed
-
-
 def test_tokens_count_until_the_first_difference() -> None:
     assert decode_cpu_parts.same_start([[1, 2, 3, 9]], [[1, 2, 3, 8]]) == 1.0  # the last one does not count
     assert decode_cpu_parts.same_start([[1, 2, 3, 9], [5, 6, 7, 9]], [[1, 4, 3, 9], [5, 6, 7, 9]]) == 4 / 6
-
-
-@pytest.mark.parametrize(
-    "keys",
-    [
-        {},
-        {"norm": "pre", "activation": "gelu", "tie": "none"},
-        {"norm": "pre", "activation": "gelu_tanh", "positions": "learned", "output_bias": True},
-        {"tie": "decoder", "activation": "silu", "bias": False, "embedding_scale": False, "decoder_layers": 1},
-    ],
-    ids=lambda keys: ",".join(keys) or "usual",
-)
-def test_a_converted_translator_gives_targets_the_same_probability(keys: Mapping[str, Any], tmp_path: Path) -> None:
-    ctranslate2 = pytest.importorskip("ctranslate2")
-    torch.manual_seed(0)
-    network = build_model(TransformerModel(width=16, heads=2, layers=2, inner=32, **keys), 40, 40).eval()
-    with torch.no_grad():
-        for parameter in network.parameters():
-            parameter.add_(torch.randn_like(parameter) / 4)  # no bias is zero, no norm's weight is one
-    decode_cpu_convert.write_translator(network, tmp_path / "model", None)
-    translator = ctranslate2.Translator(str(tmp_path / "model"), device="cpu", compute_type="float32", intra_threads=1)
-    for source, target in zip(SOURCES, reversed(SOURCES), strict=True):
-        (scored,) = translator.score_batch([[*map(str, source), "</s>"]], [[*map(str, target)]])
-        with torch.no_grad():
-            log_p = network(Packed.of([[*source, END]]), Packed.of([[BEGIN, *target]])).log_softmax(-1)
-        expected = log_p[torch.arange(len(target) + 1), torch.tensor([*target, END])]
-        torch.testing.assert_close(torch.tensor(scored.log_probs), expected, rtol=1e-4, atol=1e-4)
-
-
-def test_what_has_no_counterpart_is_refused(tmp_path: Path) -> None:
-    pytest.importorskip("ctranslate2")
-    table = TransformerModel(width=16, heads=2, layers=1, inner=32, positions="rope")
-    with pytest.raises(ValueError, match="only embeddings with positions that are added to them are converted"):
-        decode_cpu_convert.write_translator(build_model(table, 40, 40), tmp_path / "model", None)

@@ -18,6 +18,7 @@ from heedful.config.reading.load import load_recipe, recipe_to_toml
 from heedful.doctor import at_start
 from heedful.doctor.at_start import warnings_at_start
 from heedful.doctor.estimates import memory
+from heedful.interop.formats import FORMATS
 
 RECIPE = """
 [data]
@@ -82,6 +83,17 @@ def test_a_clean_recipe_is_reported_on_standard_output_within_80_columns(
         assert words in shown.out
     assert "checking train.en + train.de" in shown.err
     assert "checking" not in shown.out
+
+
+def test_every_format_that_models_are_exported_to_has_a_line(recipe: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    keys = ["--set", "model.positions=alibi", "--set", "model.norm=rezero"]
+    assert run(["doctor", str(recipe), "--quick", *keys]) == 0
+    _, _, shown = capsys.readouterr().out.partition("\nExport\n")
+    assert [line.split()[0] for line in shown.splitlines() if not line.startswith("   ")] == [*FORMATS]
+    assert re.search(r"^  ctranslate2   no, because of `model.positions`: ", shown, re.MULTILINE)
+    assert " (and 1 more)" in shown
+    assert re.search("^  onnx          yes$", shown, re.MULTILINE)
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_findings_come_first_with_file_lines_example_and_remedy(
@@ -163,7 +175,8 @@ def test_json_is_one_object_with_everything(recipe: Path, tmp_path: Path, capsys
     assert run(["doctor", str(recipe), "--json", "-o", str(out), "--quick", "-q", "--set", "train.steps=7"]) == 0
     assert capsys.readouterr() == ("", "")
     report = json.loads(out.read_text())
-    assert set(report) == {"findings", "corpora", "classes", "sizes", "pieces", "run", "memory", "time"}
+    assert set(report) == {"findings", "corpora", "classes", "sizes", "pieces", "run", "memory", "time", "export"}
+    assert report["export"]["ctranslate2"] == []
     assert report["run"]["updates"] == 7
     assert report["corpora"][0] == {"part": "train", "name": "train.en + train.de", "rows": 400, "unit": "pairs"}
     assert report["time"] is None

@@ -1,7 +1,7 @@
 """`heedful doctor RECIPE`: check a recipe and its data before training; `heedful doctor MODEL`: before publishing."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from itertools import islice
@@ -26,6 +26,7 @@ from heedful.cli.output import check_output, write_result
 from heedful.config.reading.bundle_config import CONFIG
 from heedful.config.reading.load import load_recipe
 from heedful.defaults.apply import with_followed_defaults
+from heedful.interop.formats import FORMATS, Refusal
 from heedful.pages.report.tables import duration
 
 if TYPE_CHECKING:
@@ -72,8 +73,10 @@ def command(
         report = examine(known, forecast, _say, vocabularies, resolved, Path(recipe).parent)
     except UntrainableError as error:
         report = error.report
+    refused = {form.name: form.refusals(known) for form in FORMATS.values()}
     everything = {field.name: None for field in fields(Report)} | asdict(report)
-    write_result(everything if json_ else text_of(report), output)
+    everything["export"] = {name: [each._asdict() for each in found] for name, found in refused.items()}
+    write_result(everything if json_ else "\n".join([text_of(report), *_exports(refused)]), output)
     severities = [finding.severity for finding in report.findings]
     counts = {"problem": severities.count("problem"), "warning": severities.count("warning")}
     if counts["problem"] or (strict and counts["warning"]):
@@ -274,6 +277,16 @@ def _time(time: "Time | None", run: "RunPlan") -> list[str]:
         _row("capacity", f"{time.capacity_flop:.3g} FLOP: time x rate, as Vaswani et al. 2017 count"),
         *used,
     ]
+
+
+def _exports(refused: Mapping[str, Sequence[Refusal]]) -> list[str]:
+    """Return a line for each format that models are exported to: whether it can hold the model, or why it cannot."""
+    lines = ["", "Export"]
+    for name, found in refused.items():
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        answer = f"no, because of `{found[0].key}`: {found[0].why}{more}" if found else "yes"
+        lines += _wrapped(answer, f"  {name:{_LABEL}}", " " * (_LABEL + 2))
+    return lines
 
 
 def _row(label: str, text: str) -> str:

@@ -42,7 +42,8 @@ def command(
             f"It was not compared with the original, as {found.format.library} is not installed: "
             f"`pip install {found.format.package}`, and export it again."
         )
-    elif compared.lost is None:
-        print(f"Compared on {compared.of}: equal answers, scores within {compared.difference:.1g}")
-    else:
+    elif compared.lost is not None:
         print(f"Compared on {compared.of}: {compared.lost:+.2f} BLEU lost")
+    else:
+        of = f"{compared.unequal:,} of {compared.count:,} answers differ" if compared.unequal else "equal answers"
+        print(f"Compared on {compared.of}: {of}, scores within {compared.difference:.1g}")

@@ -1,0 +1,1 @@
+"""Models of ONNX, which ONNX Runtime runs: writing, and comparing with the original."""

@@ -1,0 +1,1 @@
+"""Models as programs of `torch.export`: writing, and comparing with the original."""

@@ -1,0 +1,12 @@
+"""What models of `torch.export` cannot hold: without torch."""
+
+from collections.abc import Iterator
+
+from heedful.config.recipe import Recipe
+from heedful.interop.formats import Refusal
+from heedful.interop.graphs import refusals as of_graphs
+
+
+def refusals(recipe: Recipe) -> Iterator[Refusal]:
+    """Yield the keys whose values no graph has, each with the reason."""
+    return of_graphs.refusals(recipe)
