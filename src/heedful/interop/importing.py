@@ -9,7 +9,12 @@ from torch import nn
 
 from heedful.base.errors import UserError
 from heedful.base.files import new_folder, output_folder
-from heedful.interop.transformers.bert import read_bert
+from heedful.interop.transformers.encoders.reading import (
+    read_bert,
+    read_distilbert,
+    read_roberta,
+    read_xlm_roberta,
+)
 from heedful.interop.transformers.language_models import read_gpt2, read_llama
 from heedful.interop.transformers.marian import read_marian
 from heedful.interop.transformers.model_folder import ModelFolder, open_folder
@@ -20,6 +25,9 @@ from heedful.runs.model_card import write_card
 READERS: Final[Mapping[str, Callable[[ModelFolder], Bundle[nn.Module]]]] = {  # by `model_type`
     "marian": read_marian,
     "bert": read_bert,
+    "roberta": read_roberta,
+    "xlm-roberta": read_xlm_roberta,
+    "distilbert": read_distilbert,
     "gpt2": read_gpt2,
     "llama": read_llama,
     "vit": read_vit,

@@ -56,7 +56,7 @@ class ByteLevelVocabulary:
 def read_byte_level(folder: ModelFolder) -> ByteLevelVocabulary:
     """Read a folder's vocabulary, or raise a UserError that says why it cannot be read."""
     size = folder.config.number("vocab_size")
-    where, theirs = _library(folder)
+    where, theirs = byte_level_library(folder)
     # The piece of each row, spelled in letters for bytes.
     added = theirs.get_added_tokens_decoder()
     for token in added.values():
@@ -131,7 +131,7 @@ def _begins(folder: ModelFolder, theirs: Library, where: Path, begin: int) -> bo
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _library(folder: ModelFolder) -> tuple[Path, Library]:
+def byte_level_library(folder: ModelFolder) -> tuple[Path, Library]:
     """Read the library's tokenizer, from its own file or from pieces and merges, and name the file."""
     path = folder.path / _LIBRARY
     if path.exists():
