@@ -105,7 +105,7 @@ def folders_to_import() -> Callable[[Path], None]:
         from tests.unit.interop.bert.bert_folders import write_bert
         from tests.unit.interop.language.language_folders import write_gpt2, write_llama
         from tests.unit.interop.marian_folders import write_marian
-        from tests.unit.interop.vit_folders import write_vit
+        from tests.unit.interop.images.vit_folders import write_vit
 
         write_marian(folder / "opus-mt-en-de")
         write_bert(folder / "bert-base-uncased")

@@ -19,7 +19,7 @@ from heedful.config.corpora.containers import PlainText
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.interop.importing import import_model
-from heedful.interop.transformers.language_models import read_gpt2
+from heedful.interop.transformers.language.reading import read_gpt2
 from heedful.interop.transformers.model_folder import open_folder
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel

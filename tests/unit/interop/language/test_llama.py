@@ -15,7 +15,7 @@ from tokenizers import Tokenizer as Library
 
 from heedful.base.errors import UserError
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
-from heedful.interop.transformers.language_models import pair_columns, read_llama
+from heedful.interop.transformers.language.reading import read_llama
 from heedful.interop.transformers.model_folder import open_folder
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
@@ -82,12 +82,6 @@ def test_older_configs_keep_the_base_elsewhere_and_store_rates(folder: Path, cha
     assert table.decoder.rope_base == 70.0
 
 
-def test_rows_that_rotate_together_come_next_to_each_other() -> None:
-    rows = torch.arange(12)
-    assert pair_columns(rows, 6).tolist() == [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11]
-    assert pair_columns(rows.unsqueeze(1), 4)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11]
-
-
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
@@ -110,7 +104,7 @@ def test_rows_that_rotate_together_come_next_to_each_other() -> None:
         ({"rope_scaling": "linear"}, '`rope_scaling` is "linear", but must be a table.'),
         ({"sliding_window": 64}, "`sliding_window` is 64, but must be null: Heedful's attention has no window."),
         ({"mlp_bias": True}, "`mlp_bias` is true, but must be false: Heedful's gated networks have no biases."),
-        ({"head_dim": 8}, "`head_dim` is 8, but must be 4: Heedful's heads divide `hidden_size`."),
+        ({"head_dim": "wide"}, '`head_dim` is "wide", but must be a whole number.'),
         ({"hidden_act": "gelu"}, '`hidden_act` is "gelu", but must be one of silu, swish.'),
         (
             {"num_key_value_heads": 3},

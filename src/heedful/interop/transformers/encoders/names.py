@@ -161,16 +161,6 @@ def spellings_of(names: Names, name: str) -> list[str]:
 # --- turns ------------------------------------------------------------------------------------------------------------
 
 
-def by_rows(rows: Tensor, size: int) -> Turn:
-    """Return the turn of a tensor with one row per piece: `rows` gives the row of each of our ids, of `size` rows."""
-
-    def to_theirs(ours: Tensor) -> Tensor:
-        theirs = ours.new_zeros(size, *ours.shape[1:])
-        return theirs if ours.is_meta else theirs.index_copy(0, rows, ours)
-
-    return Turn(lambda theirs: theirs[rows], to_theirs)
-
-
 def after_rows(count: int) -> Turn:
     """Return the turn of a table that has this number of rows that are never used before ours."""
     return Turn(lambda theirs: theirs[count:], lambda ours: torch.cat([ours.new_zeros(count, *ours.shape[1:]), ours]))

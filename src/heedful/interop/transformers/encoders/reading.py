@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
-import torch
 from torch import nn
 
 from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
-from heedful.interop.tensors import Shape, Turn, read_pairs
+from heedful.interop.tensors import Shape, by_rows, read_pairs
 from heedful.interop.transformers.encoders.kinds import BERT, DISTILBERT, DISTILBERT_EPSILON, ROBERTA, XLM_ROBERTA, Kind
-from heedful.interop.transformers.encoders.names import NAMES, by_rows, pairs_of, spellings_of
+from heedful.interop.transformers.encoders.names import NAMES, pairs_of, spellings_of
 from heedful.interop.transformers.encoders.vocabulary import EncoderVocabulary, read_vocabulary
 from heedful.interop.transformers.labels import read_labels
 from heedful.interop.transformers.model_folder import ACTIVATIONS, CheckedConfig, ModelFolder
@@ -185,7 +184,7 @@ def _fill_weights(
     The folder's matrices have `size` rows, one per piece.
     """
     shapes = shapes_of(dict(network.named_parameters()))
-    pieces: Turn = by_rows(torch.tensor(vocabulary.rows), size)
+    pieces = by_rows(vocabulary.rows, size)
     pairs = [pair for pair in pairs_of(kind, family, encoder["layers"], pieces, first) if pair.ours in shapes]
     ours = read_pairs(pairs, shapes, tensors.take)
     for name, shape in _spare(kind, encoder, first).items():

@@ -24,32 +24,28 @@ class Markers:
     begins: bool = True
     ends: bool = True
     segments: bool = False  # whether the second text of a pair has a segment of its own
+    copies: Sequence[int] = ()  # markers that are copies of `</s>`, and are not written
 
 
-def write_tokenizer(
-    folder: Path,
-    tokenizer: Tokenizer,
-    data: Data,
-    markers: Markers,
-    longest: int,
-    running: bool = False,
-    encoder: bool = True,
-) -> None:
-    """Write the files of a tokenizer; `running` is for models of running text, in which line breaks are read."""
-    described = json.loads(tokenizer.to_json())
+def write_tokenizer(folder: Path, tokenizer: Tokenizer, data: Data, markers: Markers, longest: int) -> None:
+    """Write the files of a tokenizer: of an encoder where texts have an end, else of a language model."""
+    described, encoder = json.loads(tokenizer.to_json()), markers.ends
     if "model" not in described:
         raise UserError(
             "The model has a tokenizer of the program that trained it, which transformers cannot hold: export a model "
             "with a tokenizer of Heedful."
         )
-    normalizers = [*_form(data), *_breaks(tokenizer, running), *_parts(described["normalizer"], "normalizers")]
+    normalizers = [*_form(data), *_breaks(tokenizer, running=not encoder), *_parts(described["normalizer"], "normalizers")]
     described["normalizer"] = _sequence(normalizers, "normalizers")
     described["post_processor"] = _template(markers)
     masks = encoder and tokenizer.mask is not None
     if masks:
         _read_masks(described, tokenizer)
-    names = {key: SPECIALS[number] for key, number in _NAMES.items()} | (_CLASSES if encoder else {})
+    spelled = {key: END if number in markers.copies else number for key, number in _NAMES.items()}
+    names = {key: SPECIALS[number] for key, number in spelled.items()} | (_CLASSES if encoder else {})
     names |= {"mask_token": MASK} if masks else {}
+    if markers.copies:
+        _leave_out(described, markers.copies)
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         **names,
@@ -108,16 +104,29 @@ def _template(markers: Markers) -> dict[str, Any]:
     def marker(name: str, segment: int) -> dict[str, Any]:
         return {"SpecialToken": {"id": name, "type_id": segment}}
 
-    begin = [marker(_BEGIN, 0)] * markers.begins
+    kept = [number for number in range(len(SPECIALS)) if number not in markers.copies]
+    first_marker = _END if BEGIN in markers.copies else _BEGIN
+    begin = [marker(first_marker, 0)] * markers.begins
     first = [*begin, {"Sequence": {"id": "A", "type_id": 0}}, *[marker(_END, 0)] * markers.ends]
     pair = [*first, {"Sequence": {"id": "B", "type_id": second}}, *[marker(_END, second)] * markers.ends]
-    used = {name: number for name, number in ((_BEGIN, BEGIN), (_END, END))}
+    used = {name: kept.index(SPECIALS.index(name)) for name in (first_marker, _END)}
     return {
         "type": "TemplateProcessing",
         "single": first,
         "pair": pair,
         "special_tokens": {name: {"id": name, "ids": [number], "tokens": [name]} for name, number in used.items()},
     }
+
+
+def _leave_out(described: dict[str, Any], copies: Sequence[int]) -> None:
+    """Leave markers out of a vocabulary; all other pieces move up."""
+    vocabulary = described["model"]["vocab"]
+    pieces = sorted(vocabulary, key=lambda piece: vocabulary[piece])
+    kept = [piece for piece in pieces if vocabulary[piece] not in copies]
+    described["model"]["vocab"] = ids = {piece: number for number, piece in enumerate(kept)}
+    described["model"]["unk_token"] = None
+    tokens = [token for token in described["added_tokens"] if token["content"] in ids]
+    described["added_tokens"] = [token | {"id": ids[token["content"]]} for token in tokens]
 
 
 def _read_masks(described: dict[str, Any], tokenizer: Tokenizer) -> None:

@@ -1,0 +1,37 @@
+"""What Vision Transformers of `transformers` cannot hold: without torch."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from heedful.config.recipe import Recipe
+from heedful.interop.formats import Refusal
+from heedful.interop.transformers.stack_refusals import PLAIN, Allowed, other_heads, other_values
+
+_WHERE = "model.encoder"
+_STACK: Allowed = PLAIN | {
+    "norm": ("pre",),
+    "norm_kind": ("layer",),
+    "final_norm": (None, True),
+    "bias": (True,),
+    "activation": ("gelu", "gelu_tanh", "relu", "silu"),
+    "stem": ("patches",),
+    "class_token": (True,),
+    "positions": ("learned",),
+}
+
+
+def refusals(recipe: Recipe) -> Iterator[Refusal]:
+    """Yield the keys whose values ViT does not have, each with the reason."""
+    model: Any = recipe.model
+    if model.encoder.family != "vit":
+        yield Refusal(f"{_WHERE}.family", f'transformers has encoders like "vit" only, not like "{model.encoder.family}"')
+        return
+    yield from other_values(model.encoder, _WHERE, _STACK, "ViT")
+    yield from other_heads(model.encoder, _WHERE, "ViT", shared=False)
+    yield from other_values(model, "model", {"head_hidden": (None,)}, "ViT")
+    if model.encoder.class_token and model.pooled_by != "first":
+        yield Refusal("model.pool", 'in ViT it is "first", but here it is another')
+    size = model.encoder.grid * model.encoder.patch
+    if recipe.data.images.size != (size, size):
+        yield Refusal("data.images", f"in ViT all images have `grid` times `patch` pixels on each side, here {size:,}")
+    yield from other_values(recipe.data.images, "data.images", {"fit": ("stretch",)}, "ViT")
