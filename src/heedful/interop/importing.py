@@ -15,10 +15,10 @@ from heedful.interop.transformers.encoders.reading import (
     read_roberta,
     read_xlm_roberta,
 )
+from heedful.interop.transformers.images.reading import read_vit
 from heedful.interop.transformers.language.reading import read_gpt2, read_llama, read_mistral, read_qwen2
 from heedful.interop.transformers.marian import read_marian
 from heedful.interop.transformers.model_folder import ModelFolder, open_folder
-from heedful.interop.transformers.images.reading import read_vit
 from heedful.models.bundle import Bundle, refuse_used_folder, write_description, write_weights
 from heedful.runs.model_card import write_card
 

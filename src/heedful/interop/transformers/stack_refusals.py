@@ -23,7 +23,8 @@ def other_values(table: Any, where: str, allowed: Allowed, whose: str) -> Iterat
     for key, values in allowed.items():
         value = getattr(table, key, values[0])
         if value not in values:
-            yield Refusal(f"{where}.{key}", f"in {whose} it is {_listed(values)}, but here it is {_said(value)}")
+            usual = f"it is {_listed(values)}" if any(each is not None for each in values) else "there is none"
+            yield Refusal(f"{where}.{key}", f"in {whose} {usual}, but here it is {_said(value)}")
 
 
 def other_heads(table: TransformerBlocks, where: str, whose: str, shared: bool) -> Iterator[Refusal]:

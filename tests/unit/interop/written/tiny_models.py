@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from heedful.config.reading.load import recipe_from_json
+from heedful.config.recipe import Recipe
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
@@ -55,6 +56,19 @@ _ROWS: Final[Mapping[str, dict[str, Any]]] = {
 LABELS: Final = ("a", "b", "c")
 
 
+def tiny_recipe(model: Mapping[str, Any], kind: str = "wordpiece", data: Mapping[str, Any] | None = None) -> Recipe:
+    """Return the recipe of a model with this kind of tokenizer, whose data does not exist."""
+    family = model["family"]
+    images = family == "image_classifier"
+    form = {"images": {"height": 8, "width": 8}} if images else {"max_length": 64}
+    described = {
+        "data": {"train": [_ROWS[family]], **form, **(data or {})},
+        **({} if images else {"tokenizer": {"kind": kind, "size": 320}}),
+        "model": dict(model),
+    }
+    return recipe_from_json(described, "recipe.toml")
+
+
 def make_model(
     folder: Path,
     model: Mapping[str, Any],
@@ -64,16 +78,7 @@ def make_model(
     tokenizer: Tokenizer | None = None,
 ) -> Path:
     """Write a bundle of random weights, none of them zero."""
-    family = model["family"]
-    form = {"images": {"height": 8, "width": 8}} if family == "image_classifier" else {"max_length": 64}
-    described = {
-        "data": {"train": [_ROWS[family]], **form, **(data or {})},
-        "tokenizer": {"kind": kind, "size": 320},
-        "model": dict(model),
-    }
-    if family == "image_classifier":
-        del described["tokenizer"]
-    recipe = recipe_from_json(described, "recipe.toml")
+    family, recipe = model["family"], tiny_recipe(model, kind, data)
     trained = tokenizer or train_tokenizer(recipe.tokenizer, TEXTS, mask=family == "bert")
     names = tuple(labels) if family in ("classifier", "tagger", "image_classifier") else ()
     scale = Scale(3.0, 2.0) if family == "regressor" else None

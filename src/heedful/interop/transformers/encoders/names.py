@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import torch
-from torch import Tensor
 
 from heedful.interop.tensors import AS_IT_IS, Pair, Turn, of_modules
 from heedful.interop.transformers.encoders.kinds import Kind

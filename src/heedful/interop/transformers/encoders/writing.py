@@ -23,7 +23,7 @@ PIPELINES: Final = {  # with an example, by our families
     "classifier": ("text-classification", '"a text"'),
     "regressor": ("text-classification", '"a text", function_to_apply="none"'),
     "tagger": ("token-classification", '"a text"'),
-    "reader": ("question-answering", 'question="a question", context="a text"'),
+    "reader": ("question-answering", ""),
 }
 _NEXT_SENTENCE: Final = "BertForPreTraining"
 
@@ -40,7 +40,9 @@ def write(bundle: Bundle[nn.Module], folder: Path) -> None:
     named = {pair.ours for pair in pairs}
     assert named >= weights.keys(), f"not written: {sorted(weights.keys() - named)}"
     write_bytes(folder / WEIGHTS, save(tensors, metadata={"format": "pt"}))
-    architecture = _NEXT_SENTENCE if getattr(encoder, "next_sentence", False) and family == "bert" else kind.heads[family]
+    architecture = (
+        _NEXT_SENTENCE if getattr(encoder, "next_sentence", False) and family == "bert" else kind.heads[family]
+    )
     write_json(folder / CONFIG, _config(bundle, kind, architecture))
     markers = Markers(segments=encoder.segments > 1)
     write_tokenizer(folder, bundle.vocabularies["text"], recipe.data, markers, _longest(bundle))
@@ -90,7 +92,7 @@ def _config(bundle: Bundle[nn.Module], kind: Kind, architecture: str) -> dict[st
     }
     family = model.family
     if family in kind.dropouts and kind.dropouts[family] not in config:
-        config[kind.dropouts[family]] = getattr(model, "dropout")
+        config[kind.dropouts[family]] = model.dropout
     if family == "regressor":
         config |= {"problem_type": "regression", **label_entries(["LABEL_0"])}
     elif family in ("classifier", "tagger"):

@@ -24,7 +24,9 @@ def refusals(recipe: Recipe) -> Iterator[Refusal]:
     """Yield the keys whose values ViT does not have, each with the reason."""
     model: Any = recipe.model
     if model.encoder.family != "vit":
-        yield Refusal(f"{_WHERE}.family", f'transformers has encoders like "vit" only, not like "{model.encoder.family}"')
+        yield Refusal(
+            f"{_WHERE}.family", f'transformers has encoders like "vit" only, not like "{model.encoder.family}"'
+        )
         return
     yield from other_values(model.encoder, _WHERE, _STACK, "ViT")
     yield from other_heads(model.encoder, _WHERE, "ViT", shared=False)

@@ -194,6 +194,8 @@ def _check_sizes(
     embedding = tensors.take(words, (size, width))
     norm = f"{GPT2_PREFIX}h.{{}}.ln_1.weight" if kind is GPT2 else "model.layers.{}.input_layernorm.weight"
     tensors.take(norm.format(decoder["layers"] - 1), (width,))
+    if kind is GPT2:
+        tensors.take(f"{GPT2_PREFIX}wpe.weight", (decoder["max_positions"], width))
     if tie and tensors.has(HEAD, size, width) and not torch.equal(tensors.take(HEAD, (size, width)), embedding):
         raise UserError(
             f"{folder.path}: `{HEAD}` and `{words.removeprefix(GPT2_PREFIX)}` differ, but `tie_word_embeddings` is "

@@ -54,7 +54,9 @@ def write(bundle: Bundle[nn.Module], folder: Path) -> None:
         "pad_token_id": rows[PAD],
     }
     write_json(folder / CONFIG, _config(bundle, kind, len(kept)) | markers)
-    write_json(folder / GENERATION, _generation(bundle, [places[number] for number in _UNUSED if number in places]) | markers)
+    write_json(
+        folder / GENERATION, _generation(bundle, [places[number] for number in _UNUSED if number in places]) | markers
+    )
     around = Markers(begins=recipe.data.borders == "closed", ends=False, copies=copies)
     write_tokenizer(folder, bundle.vocabularies["text"], recipe.data, around, _longest(bundle))
     write_card(folder, bundle, "text-generation", kind.model_class, '"a text that goes on"')
@@ -95,7 +97,7 @@ def copies_of(bundle: Bundle[nn.Module]) -> tuple[int, ...]:
 
 def _equal_rows(bundle: Bundle[nn.Module], copies: Sequence[int]) -> bool:
     """Whether the rows of copies are still those of `</s>`."""
-    matrices = [bundle.model.get_parameter("decoder.embedding.weight"), getattr(bundle.model, "output").weight]
+    matrices = [bundle.model.get_parameter("decoder.embedding.weight"), bundle.model.output.weight]
     return all(bool((matrix[number] == matrix[END]).all()) for matrix in matrices for number in copies)
 
 
@@ -121,7 +123,9 @@ def _config(bundle: Bundle[nn.Module], kind: Kind, size: int) -> dict[str, Any]:
     }
     if kind is GPT2:
         values |= {"activation": theirs_of(decoder.activation)}
-        values["dropout_embedding"] = decoder.dropout if decoder.dropout_embedding is None else decoder.dropout_embedding
+        values["dropout_embedding"] = (
+            decoder.dropout if decoder.dropout_embedding is None else decoder.dropout_embedding
+        )
         config |= {
             "scale_attn_weights": True,
             "scale_attn_by_inverse_layer_idx": False,

@@ -35,7 +35,8 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer, data: Data, markers: Mar
             "The model has a tokenizer of the program that trained it, which transformers cannot hold: export a model "
             "with a tokenizer of Heedful."
         )
-    normalizers = [*_form(data), *_breaks(tokenizer, running=not encoder), *_parts(described["normalizer"], "normalizers")]
+    own = [*_form(data), *_breaks(tokenizer, running=not encoder), *_markers_as_text(described["model"]["type"])]
+    normalizers = [*own, *_parts(described["normalizer"], "normalizers")]
     described["normalizer"] = _sequence(normalizers, "normalizers")
     described["post_processor"] = _template(markers)
     masks = encoder and tokenizer.mask is not None
@@ -82,6 +83,13 @@ def _breaks(tokenizer: Tokenizer, running: bool) -> list[dict[str, Any]]:
         return []
     between = {"type": "Replace", "pattern": {"Regex": r"\n(?=[^\n ])"}, "content": f" {_SIGN} "}
     return [between, {"type": "Replace", "pattern": {"String": "\n"}, "content": f" {_SIGN}"}]
+
+
+def _markers_as_text(model: str) -> list[dict[str, Any]]:
+    """Return the rule by which a marker in a text is unknown text, where models have markers among their pieces."""
+    spelled = "|".join(SPECIALS[:3])
+    pattern = {"WordLevel": rf"(?<!\S)({spelled})(?!\S)", "Unigram": spelled}.get(model)
+    return [{"type": "Replace", "pattern": {"Regex": pattern}, "content": SPECIALS[3]}] if pattern else []
 
 
 def _parts(rule: Any, key: str) -> list[dict[str, Any]]:
