@@ -1,13 +1,13 @@
 """What the blocks of a Transformer cannot have where a format has only the usual ones: without torch."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from heedful.config.model.transformer import TransformerBlocks
 from heedful.interop.formats import Refusal
 
-Allowed = Mapping[str, Sequence[Any]]  # values of keys that a format can hold
+Allowed = dict[str, Sequence[Any]]  # values of keys that a format can hold
 
 # What no model of `transformers` has: it attends by a softmax of scaled dot products, to all positions.
 PLAIN: Final[Allowed] = {

@@ -53,8 +53,8 @@ def _compare_masked(
     place = 1 + (tally.count % max(1, len(read.values) - 2))
     read.values[place] = given["input_ids"][0, place] = mask
     encoded, answer = ours(read), theirs(**given)
-    scores_V = ours.head(encoded.values[place]).log_softmax(-1)
-    tally.compare(scores_V, answer.logits[0, place].log_softmax(-1))
+    scores_1V = ours.head(encoded.values[place : place + 1])
+    tally.compare(scores_1V.log_softmax(-1), answer.logits[0, place : place + 1].log_softmax(-1))
 
 
 def _compare_head(

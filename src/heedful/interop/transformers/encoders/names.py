@@ -143,7 +143,7 @@ def pairs_of(
         ),
         *([Pair(f"{ours}embedding.segments", (f"{embeddings}token_type_embeddings.weight",))] * names.segments),
         Pair("head.output.bias", (names.bias,), (pieces,)),
-        *of_modules(modules | head),
+        *of_modules({**modules, **head}),
     ]
     given = turns or {}
     return [replace(pair, turns=(given[pair.ours],)) if pair.ours in given else pair for pair in pairs]

@@ -1,14 +1,15 @@
 """What encoders of `transformers` cannot hold: without torch."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from heedful.config.recipe import Recipe
 from heedful.interop.formats import Refusal
 from heedful.interop.transformers.encoders.kinds import DISTILBERT, encoder_of, kind_of
 from heedful.interop.transformers.stack_refusals import PLAIN, Allowed, other_heads, other_values
 
-_STACK: Allowed = PLAIN | {
+_STACK: Final[Allowed] = {
+    **PLAIN,
     "norm": ("post",),
     "norm_kind": ("layer",),
     "final_norm": (None, False),
@@ -20,8 +21,8 @@ _STACK: Allowed = PLAIN | {
     "embedding_scale": (False,),
     "embedding_norm": (True,),
 }
-_TAGGER: Allowed = {"head_hidden": (None,), "letters": (None,), "crf": (False,), "feedback": ("none",)}
-_READER: Allowed = {"head_hidden": (None,), "mark_matches": (False,)}
+_TAGGER: Final[Allowed] = {"head_hidden": (None,), "letters": (None,), "crf": (False,), "feedback": ("none",)}
+_READER: Final[Allowed] = {"head_hidden": (None,), "mark_matches": (False,)}
 
 
 def refusals(recipe: Recipe) -> Iterator[Refusal]:

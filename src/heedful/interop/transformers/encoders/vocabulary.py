@@ -114,12 +114,10 @@ def _in_our_order(folder: ModelFolder, where: Path, theirs: Library, kind: str) 
     described = json.loads(theirs.to_str())
     model = described["model"]
     if kind == "unigram":
-        scores, least = dict(map(tuple, model["vocab"])), min(score for _, score in model["vocab"])
-        # Markers and names of rows must not match text: they cost more than their characters do.
-        model["vocab"] = [
-            [piece, scores[piece] if piece in scores and piece not in _OURS else (len(piece) + 1) * least]
-            for piece in pieces
-        ]
+        scores = {piece: score for piece, score in model["vocab"] if piece not in _OURS}
+        # The least score of all is what unknown letters are scored by, so it must stay the least.
+        least = min(score for _, score in model["vocab"])
+        model["vocab"] = [[piece, scores.get(piece, least)] for piece in pieces]
         model["unk_id"] = UNKNOWN
     else:
         model["vocab"] = {piece: number for number, piece in enumerate(pieces)}

@@ -73,7 +73,8 @@ def _turns(bundle: Bundle[nn.Module]) -> dict[str, Turn]:
 
 
 def _config(bundle: Bundle[nn.Module], kind: Kind, architecture: str) -> dict[str, Any]:
-    model, encoder = bundle.recipe.model, encoder_of(bundle.recipe)
+    model: Any = bundle.recipe.model
+    encoder = encoder_of(bundle.recipe)
     values = {key: getattr(encoder, key) for key in kind.keys}
     values["activation"] = theirs_of(encoder.activation)
     values["max_positions"] += _first(kind)

@@ -35,7 +35,7 @@ _EMBEDDING: Final = f"{ENCODER}.embedding"
 
 def pairs_of(table: ImageTransformerTable, scale: Sequence[float]) -> list[Pair]:
     """Return the pairs of a classifier; `scale` is what pixels are multiplied by to read them as theirs."""
-    modules = {"output": ("classifier",), f"{ENCODER}.final": ("vit.layernorm",)}
+    modules: dict[str, tuple[str, ...]] = {"output": ("classifier",), f"{ENCODER}.final": ("vit.layernorm",)}
     for layer in range(table.layers):
         for ours, theirs in _IN_BLOCK.items():
             modules[f"{ENCODER}.blocks.{layer}.{ours}"] = tuple(f"vit.encoder.layer.{layer}.{part}" for part in theirs)

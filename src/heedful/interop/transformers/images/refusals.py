@@ -1,14 +1,15 @@
 """What Vision Transformers of `transformers` cannot hold: without torch."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from heedful.config.recipe import Recipe
 from heedful.interop.formats import Refusal
 from heedful.interop.transformers.stack_refusals import PLAIN, Allowed, other_heads, other_values
 
-_WHERE = "model.encoder"
-_STACK: Allowed = PLAIN | {
+_WHERE: Final = "model.encoder"
+_STACK: Final[Allowed] = {
+    **PLAIN,
     "norm": ("pre",),
     "norm_kind": ("layer",),
     "final_norm": (None, True),

@@ -11,13 +11,15 @@ from heedful.interop.transformers.language.kinds import GPT2, decoder_of, kind_o
 from heedful.interop.transformers.stack_refusals import PLAIN, Allowed, other_heads, other_values
 
 _WHERE: Final = "model.decoder"
-_BOTH: Final[Allowed] = PLAIN | {
+_BOTH: Final[Allowed] = {
+    **PLAIN,
     "norm": ("pre",),
     "final_norm": (None, True),
     "embedding_scale": (False,),
     "embedding_norm": (False,),
 }
-_GPT2: Final[Allowed] = _BOTH | {
+_GPT2: Final[Allowed] = {
+    **_BOTH,
     "norm_kind": ("layer",),
     "bias": (True,),
     "projection_bias": (None, True),
@@ -25,7 +27,7 @@ _GPT2: Final[Allowed] = _BOTH | {
     "positions": ("learned",),
     "attention_radius": (None,),
 }
-_LLAMA: Final[Allowed] = _BOTH | {"norm_kind": ("rms",), "activation": ("swiglu",), "positions": ("rope",)}
+_LLAMA: Final[Allowed] = {**_BOTH, "norm_kind": ("rms",), "activation": ("swiglu",), "positions": ("rope",)}
 _BIASES: Final[Mapping[str, Allowed]] = {  # of each type like Llama
     "mistral": {"bias": (False,), "projection_bias": (None, False)},
     "qwen2": {},
@@ -44,8 +46,9 @@ def refusals(recipe: Recipe) -> Iterator[Refusal]:
         yield from other_values(decoder, _WHERE, _GPT2, kind.title)
         yield from other_heads(decoder, _WHERE, kind.title, shared=False)
     else:
-        llama = {"projection_bias": (None, decoder.bias)}  # all maps of attention have biases, or none
-        yield from other_values(decoder, _WHERE, _LLAMA | _BIASES.get(kind.model_type, llama), kind.title)
+        llama: Allowed = {"projection_bias": (None, decoder.bias)}  # all maps of attention have biases, or none
+        allowed = {**_LLAMA, **_BIASES.get(kind.model_type, llama)}
+        yield from other_values(decoder, _WHERE, allowed, kind.title)
         if decoder.head_widths[0] != decoder.head_widths[1]:
             yield Refusal(f"{_WHERE}.value_width", f"in {kind.title} values are as wide as keys")
     # The bias of an imported model only keeps copies of markers from being predicted: see `writing.py`.

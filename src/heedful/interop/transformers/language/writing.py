@@ -22,6 +22,7 @@ from heedful.interop.transformers.model_folder import CONFIG, WEIGHTS, theirs_of
 from heedful.interop.transformers.tokenizers.byte_level import NEVER
 from heedful.interop.transformers.tokenizers.written import Markers, write_tokenizer
 from heedful.models.bundle import Bundle
+from heedful.models.networks import LanguageModel
 
 GENERATION: Final = "generation_config.json"
 _QWEN2_SPLIT: Final = (
@@ -97,7 +98,9 @@ def copies_of(bundle: Bundle[nn.Module]) -> tuple[int, ...]:
 
 def _equal_rows(bundle: Bundle[nn.Module], copies: Sequence[int]) -> bool:
     """Whether the rows of copies are still those of `</s>`."""
-    matrices = [bundle.model.get_parameter("decoder.embedding.weight"), bundle.model.output.weight]
+    model = bundle.model
+    assert isinstance(model, LanguageModel), "another family has another writer"
+    matrices = [model.get_parameter("decoder.embedding.weight"), model.output.weight]
     return all(bool((matrix[number] == matrix[END]).all()) for matrix in matrices for number in copies)
 
 

@@ -29,6 +29,6 @@ def read_own_order(folder: ModelFolder) -> Tokenizer | None:
 def kind_of_library(tokenizer: Tokenizer) -> str:
     """Return the value of a recipe's `tokenizer.kind` that makes tokenizers like this one."""
     described: dict[str, Any] = json.loads(tokenizer.to_json())
-    model, decoder = described["model"]["type"], (described["decoder"] or {}).get("type")
+    model, decoder = described["model"]["type"], (described["decoder"] or {}).get("type", "")
     named = {"WordPiece": "wordpiece", "Unigram": "unigram", "WordLevel": "word"}
     return named.get(model) or {"ByteLevel": "byte_bpe", "Fuse": "char"}.get(decoder, "bpe")
