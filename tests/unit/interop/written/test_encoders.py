@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from tests.shared.refusals import like
+from tests.shared.refusals import like, refuses
 from tests.unit.interop.written.tiny_models import (
     ENCODER,
     LABELS,
@@ -17,11 +17,14 @@ from tests.unit.interop.written.tiny_models import (
     tiny_recipe,
     weights_of,
 )
+from tokenizers import Tokenizer as Library
+from tokenizers import models, pre_tokenizers
 from torch import Tensor
 from transformers import AutoModelForQuestionAnswering, AutoTokenizer, pipeline
 
 import heedful
 from heedful.base.errors import UserError
+from heedful.data.tokenize.own_tokenizer import OwnTokenizer
 from heedful.interop.exporting import export_model
 from heedful.interop.formats import FORMATS
 from heedful.interop.importing import import_model
@@ -237,6 +240,19 @@ def test_a_text_that_is_cut_in_its_middle_is_refused() -> None:
     recipe = tiny_recipe(on("classifier", ENCODER, pooler=True), data={"cut": "middle"})
     why = "transformers cuts texts at their start or end, and not in the middle"
     assert FORMATS["transformers"].refusals(recipe) == [("data.cut", why)]
+
+
+def test_a_tokenizer_of_the_callers_program_is_refused(tmp_path: Path) -> None:
+    library = Library(models.WordLevel({"old": 0, "dog": 1, "<unk>": 2}, unk_token="<unk>"))
+    library.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    model = on("classifier", ENCODER, pooler=True)
+    folder = make_model(tmp_path / "ours", model, tokenizer=OwnTokenizer(library))
+    with refuses(
+        "The model has a tokenizer of the program that trained it, which transformers cannot hold: export a model "
+        "with a tokenizer of Heedful."
+    ):
+        export_model(folder, "transformers", tmp_path / "theirs")
+    assert not (tmp_path / "theirs").exists()
 
 
 def test_a_wrong_export_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,9 @@ def compare(bundle: Bundle[nn.Module], folder: Path, samples: Samples) -> Compar
     family, tally = bundle.recipe.model.family, Tally()
     with quietly(), evaluation_mode(bundle.model), torch.inference_mode():
         tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
-        theirs = getattr(transformers, _CLASSES[family]).from_pretrained(folder).eval()
+        follows = getattr(bundle.model, "follows", None) is not None
+        name = "AutoModelForPreTraining" if follows else _CLASSES[family]
+        theirs = getattr(transformers, name).from_pretrained(folder).eval()
         for texts in _inputs(bundle, samples):
             given = tokenizer(*texts, return_tensors="pt")
             read = _packed(bundle, texts)
@@ -54,7 +56,10 @@ def _compare_masked(
     read.values[place] = given["input_ids"][0, place] = mask
     encoded, answer = ours(read), theirs(**given)
     scores_1V = ours.head(encoded.values[place : place + 1])
-    tally.compare(scores_1V.log_softmax(-1), answer.logits[0, place : place + 1].log_softmax(-1))
+    logits_NV = (answer.logits if ours.follows is None else answer.prediction_logits)[0]
+    tally.compare(scores_1V.log_softmax(-1), logits_NV[place : place + 1].log_softmax(-1))
+    if ours.follows is not None:
+        tally.differ(ours.following(encoded).log_softmax(-1), answer.seq_relationship_logits.log_softmax(-1))
 
 
 def _compare_head(

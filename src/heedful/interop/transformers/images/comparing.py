@@ -19,7 +19,10 @@ from heedful.nn.evaluation_mode import evaluation_mode
 
 
 def compare(bundle: Bundle[nn.Module], folder: Path, samples: Samples) -> Comparison:
-    """Compare the scores of images: both read the same pixels, as libraries decode and resize files differently."""
+    """Compare the scores of images: both read the same pixels, as libraries decode and resize files differently.
+
+    All have the size that theirs reads; ours may read other sizes too.
+    """
     import transformers
 
     tally, model = Tally(), model_of(bundle.recipe, ImageClassifierModel)
@@ -28,7 +31,9 @@ def compare(bundle: Bundle[nn.Module], folder: Path, samples: Samples) -> Compar
     with quietly(), evaluation_mode(bundle.model), torch.inference_mode():
         processor = transformers.AutoImageProcessor.from_pretrained(folder)
         theirs = transformers.AutoModelForImageClassification.from_pretrained(folder).eval()
-        for pixels in decode_all(samples.images, bundle.recipe.data.images, table.channels):
+        side = table.grid * table.patch
+        form = bundle.recipe.data.images.model_copy(update={"height": side, "width": side})
+        for pixels in decode_all(samples.images, form, table.channels):
             coloured = np.broadcast_to(pixels, (*pixels.shape[:2], 3)).copy()
             given = processor(coloured, return_tensors="pt", input_data_format="channels_last")
             read = Images.of([torch.from_numpy(np.ascontiguousarray(pixels))], table.patch, table.class_token)

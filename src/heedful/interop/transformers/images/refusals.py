@@ -34,7 +34,8 @@ def refusals(recipe: Recipe) -> Iterator[Refusal]:
     yield from other_values(model, "model", {"head_hidden": (None,)}, "ViT")
     if model.encoder.class_token and model.pooled_by != "first":
         yield Refusal("model.pool", 'in ViT it is "first", but here it is another')
-    size = model.encoder.grid * model.encoder.patch
-    if recipe.data.images.size != (size, size):
-        yield Refusal("data.images", f"in ViT all images have `grid` times `patch` pixels on each side, here {size:,}")
+    side = model.encoder.grid * model.encoder.patch
+    if recipe.data.images.size not in (None, (side, side)):
+        why = f"in ViT images have `grid` times `patch` pixels on each side, which is {side:,}"
+        yield Refusal("data.images", why)
     yield from other_values(recipe.data.images, "data.images", {"fit": ("stretch",)}, "ViT")
