@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 import torch
 from tests.shared.refusals import like, refuses
+from tests.unit.interop.bert.bert_folders import MARKERS
+from tests.unit.interop.bert.encoder_folders import write_encoder
 from tests.unit.interop.written.tiny_models import (
     ENCODER,
     LABELS,
@@ -131,6 +133,23 @@ def test_two_classes_that_share_a_score_get_one_each(tmp_path: Path) -> None:
     exported, back = there_and_back(folder, tmp_path)
     assert exported.comparison is not None
     assert torch.equal(back["output.weight"][1:] - back["output.weight"][:1], weights_of(folder)["output.weight"])
+
+
+@pytest.mark.parametrize("head", ["MaskedLM", "SequenceClassification", "TokenClassification"])
+@pytest.mark.parametrize("name", ["Bert", "Roberta", "XLMRoberta", "DistilBert"])
+def test_what_was_imported_goes_back_as_its_type(name: str, head: str, tmp_path: Path) -> None:
+    """The rows of its matrices are then in our order; texts become the same pieces."""
+    write_encoder(tmp_path / "first", name, head)
+    import_model(tmp_path / "first", tmp_path / "ours")
+    _, back = there_and_back(tmp_path / "ours", tmp_path)
+    assert_equal(back, weights_of(tmp_path / "ours"))
+    first, second = (json.loads((tmp_path / folder / "config.json").read_text()) for folder in ("first", "theirs"))
+    assert (second["architectures"], second["model_type"]) == (first["architectures"], first["model_type"])
+    markers = dict(zip(MARKERS, ("<pad>", "<s>", "</s>", "<unk>", "<mask>"), strict=True))
+    tokenizers = [Library.from_file(str(tmp_path / folder / "tokenizer.json")) for folder in ("first", "theirs")]
+    for text in TEXTS:
+        read, written = (tokenizer.encode(text).tokens for tokenizer in tokenizers)
+        assert [markers.get(piece, piece) for piece in read] == written
 
 
 # --- pipelines --------------------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def write(bundle: Bundle[nn.Module], folder: Path) -> None:
         _NEXT_SENTENCE if getattr(encoder, "next_sentence", False) and family == "bert" else kind.heads[family]
     )
     write_json(folder / CONFIG, _config(bundle, kind, architecture))
-    markers = Markers(segments=encoder.segments > 1)
+    markers = Markers(segments=encoder.segments > 1, masks=family == "bert")
     write_tokenizer(folder, bundle.vocabularies["text"], recipe.data, markers, _longest(bundle))
     write_card(folder, bundle, PIPELINES[family][0], architecture, PIPELINES[family][1])
 

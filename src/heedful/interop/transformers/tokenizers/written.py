@@ -24,6 +24,7 @@ class Markers:
     begins: bool = True
     ends: bool = True
     segments: bool = False  # whether the second text of a pair has a segment of its own
+    masks: bool = False  # whether masks are read in texts
     copies: Sequence[int] = ()  # markers that are copies of `</s>`, and are not written
 
 
@@ -39,12 +40,11 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer, data: Data, markers: Mar
     normalizers = [*own, *_parts(described["normalizer"], "normalizers")]
     described["normalizer"] = _sequence(normalizers, "normalizers")
     described["post_processor"] = _template(markers)
-    masks = encoder and tokenizer.mask is not None
-    if masks:
+    if markers.masks:
         _read_masks(described, tokenizer)
     spelled = {key: END if number in markers.copies else number for key, number in _NAMES.items()}
     names = {key: SPECIALS[number] for key, number in spelled.items()} | (_CLASSES if encoder else {})
-    names |= {"mask_token": MASK} if masks else {}
+    names |= {"mask_token": MASK} if encoder and tokenizer.mask is not None else {}
     if markers.copies:
         _leave_out(described, markers.copies)
     config = {
@@ -56,7 +56,7 @@ def write_tokenizer(folder: Path, tokenizer: Tokenizer, data: Data, markers: Mar
         "truncation_side": "left" if data.cut == "start" else "right",
         "clean_up_tokenization_spaces": False,
         # A marker that is written in a text is text, except for masks that are to be filled.
-        "split_special_tokens": not masks,
+        "split_special_tokens": not markers.masks,
     }
     write_bytes(folder / "tokenizer.json", json.dumps(described, ensure_ascii=False).encode())
     write_json(folder / "tokenizer_config.json", config)
@@ -142,6 +142,6 @@ def _read_masks(described: dict[str, Any], tokenizer: Tokenizer) -> None:
     for token in described["added_tokens"]:
         if token["content"] == MASK and (tokenizer.spells_spaces or described["model"]["type"] == "Unigram"):
             token["lstrip"] = described["decoder"]["type"] != "Fuse"
-    for part in _parts(described["pre_tokenizer"], "pretokenizers"):
-        if part["type"] == "Metaspace" and part.get("prepend_scheme") == "always":
-            part["prepend_scheme"] = "first"  # no space is added to text after a mask
+    part = described["pre_tokenizer"] or {"type": ""}
+    if part["type"] == "Metaspace" and part.get("prepend_scheme") == "always":
+        part["prepend_scheme"] = "first"  # no space is added to text after a mask
