@@ -130,10 +130,10 @@ def test_a_tensor_too_many_is_refused(folder: Path) -> None:
     ("values", "line"),
     [
         ({"id2label": {"0": "a", "1": "b"}}, "`classifier.weight` has shape (3, 16), but ... requires (2, 16)."),
-        ({"id2label": {"0": "a", "2": "b"}}, "`id2label` must name at least two classes by their numbers from 0 on."),
+        ({"id2label": {"0": "a", "2": "b"}}, "`id2label` must name at least two classes ..."),
         (
             {"id2label": {"0": "a", "1": "a", "2": "b"}},
-            "`id2label` names two classes alike, but each needs a name of its own.",
+            "`id2label` names two classes alike, ...",
         ),
         (
             {"problem_type": "regression"},

@@ -13,12 +13,12 @@ from heedful.base.errors import UserError
 from heedful.config.reading.load import recipe_from_json
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
 from heedful.interop.tensors import Shape, by_rows, read_pairs
+from heedful.interop.transformers.contents.labels import read_labels
+from heedful.interop.transformers.contents.named_tensors import NamedTensors
 from heedful.interop.transformers.encoders.kinds import BERT, DISTILBERT, DISTILBERT_EPSILON, ROBERTA, XLM_ROBERTA, Kind
 from heedful.interop.transformers.encoders.names import NAMES, pairs_of, spellings_of
 from heedful.interop.transformers.encoders.vocabulary import EncoderVocabulary, read_vocabulary
-from heedful.interop.transformers.labels import read_labels
 from heedful.interop.transformers.model_folder import ACTIVATIONS, CheckedConfig, ModelFolder
-from heedful.interop.transformers.named_tensors import NamedTensors
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.network import build_network
 from heedful.models.weights import set_weights, shapes_of

@@ -5,8 +5,8 @@ from typing import Any, Final
 
 from heedful.config.recipe import Recipe
 from heedful.interop.formats import Refusal
+from heedful.interop.stack_refusals import PLAIN, Allowed, other_heads, other_values
 from heedful.interop.transformers.encoders.kinds import DISTILBERT, encoder_of, kind_of
-from heedful.interop.transformers.stack_refusals import PLAIN, Allowed, other_heads, other_values
 
 _STACK: Final[Allowed] = {
     **PLAIN,

@@ -10,10 +10,10 @@ from torch import Tensor, nn
 from heedful.base.files import write_bytes, write_json
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
 from heedful.interop.tensors import Turn, write_pairs
-from heedful.interop.transformers.card import write_card
+from heedful.interop.transformers.contents.card import write_card
+from heedful.interop.transformers.contents.labels import label_entries
 from heedful.interop.transformers.encoders.kinds import DISTILBERT, Kind, encoder_of, kind_of
 from heedful.interop.transformers.encoders.names import NAMES, ONE_SCORE, pairs_of, scaled
-from heedful.interop.transformers.labels import label_entries
 from heedful.interop.transformers.model_folder import CONFIG, WEIGHTS, theirs_of
 from heedful.interop.transformers.tokenizers.written import Markers, write_tokenizer
 from heedful.models.bundle import Bundle

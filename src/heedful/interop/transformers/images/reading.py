@@ -14,10 +14,10 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.task_rules import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop.tensors import read_pairs
+from heedful.interop.transformers.contents.labels import read_labels
+from heedful.interop.transformers.contents.named_tensors import NamedTensors
 from heedful.interop.transformers.images.names import ENCODER, POSITIONS, PROJECTION, pairs_of, spellings_of
-from heedful.interop.transformers.labels import read_labels
 from heedful.interop.transformers.model_folder import ACTIVATIONS, CheckedConfig, ModelFolder
-from heedful.interop.transformers.named_tensors import NamedTensors
 from heedful.models.bundle import Bundle
 from heedful.models.from_recipe.images import build_image_classifier
 from heedful.models.networks import Classifier

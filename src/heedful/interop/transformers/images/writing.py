@@ -12,10 +12,10 @@ from heedful.config.model.images import ImageTransformerTable
 from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.task_rules import model_of
 from heedful.interop.tensors import write_pairs
-from heedful.interop.transformers.card import write_card
+from heedful.interop.transformers.contents.card import write_card
+from heedful.interop.transformers.contents.labels import label_entries
 from heedful.interop.transformers.images.names import ENCODER, POSITIONS, PROJECTION, pairs_of
 from heedful.interop.transformers.images.reading import PREPROCESSOR
-from heedful.interop.transformers.labels import label_entries
 from heedful.interop.transformers.model_folder import CONFIG, WEIGHTS, theirs_of
 from heedful.models.bundle import Bundle
 

@@ -18,10 +18,10 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.task_rules import model_of
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop.tensors import by_rows, read_pairs
+from heedful.interop.transformers.contents.named_tensors import NamedTensors
 from heedful.interop.transformers.language.kinds import GPT2, LLAMA, MISTRAL, QWEN2, Kind
 from heedful.interop.transformers.language.names import GPT2_PREFIX, HEAD, pairs_of, words_of
 from heedful.interop.transformers.model_folder import ACTIVATIONS, CheckedConfig, ModelFolder
-from heedful.interop.transformers.named_tensors import NamedTensors
 from heedful.interop.transformers.tokenizers.byte_level import NEVER, read_byte_level
 from heedful.interop.transformers.tokenizers.own_order import kind_of_library, read_own_order
 from heedful.models.bundle import Bundle

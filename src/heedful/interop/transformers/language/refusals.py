@@ -7,8 +7,8 @@ from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import model_of
 from heedful.interop.formats import Refusal
+from heedful.interop.stack_refusals import PLAIN, Allowed, other_heads, other_values
 from heedful.interop.transformers.language.kinds import GPT2, decoder_of, kind_of
-from heedful.interop.transformers.stack_refusals import PLAIN, Allowed, other_heads, other_values
 
 _WHERE: Final = "model.decoder"
 _BOTH: Final[Allowed] = {

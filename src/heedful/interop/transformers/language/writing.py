@@ -15,7 +15,7 @@ from heedful.config.model.language import LanguageModelTable
 from heedful.config.task_rules import model_of
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN
 from heedful.interop.tensors import by_rows, write_pairs
-from heedful.interop.transformers.card import write_card
+from heedful.interop.transformers.contents.card import write_card
 from heedful.interop.transformers.language.kinds import GPT2, LLAMA, MISTRAL, QWEN2, Kind, decoder_of, kind_of
 from heedful.interop.transformers.language.names import pairs_of
 from heedful.interop.transformers.model_folder import CONFIG, WEIGHTS, theirs_of
