@@ -107,12 +107,14 @@ def folders_to_import() -> Callable[[Path], None]:
 
     def write(folder: Path) -> None:
         from tests.unit.interop.bert.bert_folders import write_bert
+        from tests.unit.interop.bert.encoder_folders import write_encoder
+        from tests.unit.interop.images.vit_folders import write_vit
         from tests.unit.interop.language.language_folders import write_gpt2, write_llama
         from tests.unit.interop.marian_folders import write_marian
-        from tests.unit.interop.vit_folders import write_vit
 
         write_marian(folder / "opus-mt-en-de")
         write_bert(folder / "bert-base-uncased")
+        write_encoder(folder / "my-sentiment-bert", "Bert", "SequenceClassification")
         write_gpt2(folder / "gpt2")
         write_llama(folder / "Llama-3-8B")
         write_vit(folder / "vit-base-patch16-224")

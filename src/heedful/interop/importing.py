@@ -9,13 +9,18 @@ from torch import nn
 
 from heedful.base.errors import UserError
 from heedful.base.files import new_folder, output_folder
-from heedful.interop.transformers.bert import read_bert
-from heedful.interop.transformers.language_models import read_gpt2, read_llama
+from heedful.interop.transformers.encoders.reading import (
+    read_bert,
+    read_distilbert,
+    read_roberta,
+    read_xlm_roberta,
+)
+from heedful.interop.transformers.images.reading import read_vit
+from heedful.interop.transformers.language.reading import read_gpt2, read_llama, read_mistral, read_qwen2
 from heedful.interop.transformers.model_folder import ModelFolder, open_folder
 from heedful.interop.transformers.pairs.marian import read_marian
 from heedful.interop.transformers.pairs.multilingual import read_m2m_100, read_mbart
 from heedful.interop.transformers.pairs.pegasus import read_pegasus
-from heedful.interop.transformers.vit import read_vit
 from heedful.models.bundle import Bundle, refuse_used_folder, write_description, write_weights
 from heedful.runs.model_card import write_card
 
@@ -25,8 +30,13 @@ READERS: Final[Mapping[str, Callable[[ModelFolder], Bundle[nn.Module]]]] = {  # 
     "m2m_100": read_m2m_100,
     "mbart": read_mbart,
     "bert": read_bert,
+    "roberta": read_roberta,
+    "xlm-roberta": read_xlm_roberta,
+    "distilbert": read_distilbert,
     "gpt2": read_gpt2,
     "llama": read_llama,
+    "mistral": read_mistral,
+    "qwen2": read_qwen2,
     "vit": read_vit,
 }
 

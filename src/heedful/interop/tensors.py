@@ -42,6 +42,20 @@ def paired_columns(head_width: int) -> Turn:
     return Turn(to_ours, to_theirs)
 
 
+def by_rows(rows: Sequence[int], size: int) -> Turn:
+    """Return the turn of a tensor with one row per piece: `rows` has the row of each of our ids, out of `size` rows.
+
+    Several ids may have one row; of theirs, rows that no id has are zeros.
+    """
+    index = torch.tensor(rows)
+
+    def to_theirs(ours: Tensor) -> Tensor:
+        theirs = ours.new_zeros(size, *ours.shape[1:])
+        return theirs if ours.is_meta else theirs.index_copy(0, index, ours)
+
+    return Turn(lambda theirs: theirs[index], to_theirs)
+
+
 @dataclass(frozen=True)
 class Pair:
     """One of our tensors, and those of theirs that are stacked into it."""

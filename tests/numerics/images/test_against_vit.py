@@ -1,23 +1,23 @@
 """The classifier of images equals transformers' `ViTForImageClassification` with the same weights."""
 
+import json
+
 import pytest
 import torch
 from transformers import ViTConfig, ViTForImageClassification
 
 from heedful.base.packed import Images
-from heedful.config.model.images import ImageTransformerTable
-from heedful.config.model.pooled import ImageClassifierModel
-from heedful.interop.transformers.model_folder import CheckedWeights
-from heedful.interop.transformers.vit import vit_weights
-from heedful.models.from_recipe.images import build_image_classifier
+from heedful.interop.transformers.images.reading import read_vit
+from heedful.interop.transformers.model_folder import open_folder
 from heedful.models.networks import Classifier
-from heedful.models.weights import set_weights
 
 MEAN, DEVIATION = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 
 
 @pytest.fixture(scope="module", params=[True, False], ids=["biased", "unbiased"])
-def both(request: pytest.FixtureRequest) -> tuple[Classifier, ViTForImageClassification]:
+def both(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Classifier, ViTForImageClassification]:
     torch.manual_seed(3)
     theirs = ViTForImageClassification(
         ViTConfig(
@@ -33,13 +33,10 @@ def both(request: pytest.FixtureRequest) -> tuple[Classifier, ViTForImageClassif
     ).eval()
     for parameter in theirs.parameters():
         torch.nn.init.normal_(parameter, std=0.2)
-    encoder = ImageTransformerTable(
-        width=24, heads=3, layers=3, inner=40, patch=4, grid=4, norm_epsilon=1e-12, dropout=0.0
-    )
-    ours = build_image_classifier(ImageClassifierModel(family="image_classifier", encoder=encoder), 6).eval()
-    tensors = CheckedWeights(__file__, dict(theirs.state_dict()))  # type: ignore[arg-type]
-    set_weights(ours, vit_weights(tensors, encoder, 6, MEAN, DEVIATION, request.param))
-    tensors.refuse_rest()
+    folder = tmp_path_factory.mktemp("vit")
+    theirs.save_pretrained(folder)
+    (folder / "preprocessor_config.json").write_text(json.dumps({"image_mean": MEAN, "image_std": DEVIATION}))
+    ours = read_vit(open_folder(folder)).model.eval()
     return ours, theirs
 
 

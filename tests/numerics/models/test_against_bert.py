@@ -15,7 +15,8 @@ from transformers import BertConfig, BertForPreTraining
 from heedful.base.packed import IGNORED, Packed
 from heedful.config.model.encoder_only import BertModel
 from heedful.data.batches.masked import MaskedBatch
-from heedful.interop.transformers.bert import bert_names
+from heedful.interop.transformers.encoders.kinds import BERT
+from heedful.interop.transformers.encoders.names import pairs_of
 from heedful.models.from_recipe.encoder_only import build_masked_model
 from heedful.models.networks import MaskedModel, set_precision
 from heedful.models.weights import set_weights, shapes_of
@@ -207,6 +208,11 @@ class Texts:
             "token_type_ids": nn.utils.rnn.pad_sequence(self.segments, batch_first=True),
             "attention_mask": self.keep.long(),
         }
+
+
+def bert_names(layers: int) -> dict[str, tuple[str, ...]]:
+    """Our parameters, and the tensors that are stacked into each."""
+    return {pair.ours: pair.theirs for pair in pairs_of(BERT, "bert", layers)}
 
 
 def copied(theirs: nn.Module, layers: int) -> dict[str, Tensor]:

@@ -76,6 +76,11 @@ ACTIVATIONS: Final = {  # our names
 }
 
 
+def theirs_of(activation: str) -> str:
+    """Return their name of one of our activations."""
+    return next(theirs for theirs, ours in ACTIVATIONS.items() if ours == activation)
+
+
 @dataclass(frozen=True)
 class CheckedConfig:
     """The values of a JSON file by key; null counts as missing."""

@@ -10,7 +10,7 @@ from tests.models.text import film_texts, write_tsv
 
 from heedful.cli.main import run
 from heedful.interop.importing import import_model
-from heedful.interop.transformers.bert import read_bert
+from heedful.interop.transformers.encoders.reading import read_bert
 from heedful.interop.transformers.model_folder import open_folder
 from heedful.models.bundle import read_bundle
 from heedful.models.networks import Classifier, MaskedModel

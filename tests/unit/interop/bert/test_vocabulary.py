@@ -16,10 +16,10 @@ from transformers.models.bert.tokenization_bert_legacy import BertTokenizerLegac
 
 from heedful.base.errors import UserError
 from heedful.data.tokenize.tokenizer import MASK, SPECIALS, UNKNOWN, Tokenizer
-from heedful.interop.transformers.bert import BertVocabulary, read_vocabulary
+from heedful.interop.transformers.encoders.vocabulary import EncoderVocabulary, read_wordpiece
 from heedful.interop.transformers.model_folder import open_folder
 
-Write = Callable[..., BertVocabulary]
+Write = Callable[..., EncoderVocabulary]
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "uncased": {},
@@ -44,16 +44,16 @@ def folder(tmp_path: Path) -> Path:
 def write(tmp_path: Path) -> Write:
     """Write a list of pieces and read it."""
 
-    def write(*pieces: str, end: str = "\n", size: int | None = None) -> BertVocabulary:
+    def write(*pieces: str, end: str = "\n", size: int | None = None) -> EncoderVocabulary:
         config = {"model_type": "bert", "vocab_size": len(pieces) if size is None else size}
         (tmp_path / "config.json").write_text(json.dumps(config))
         (tmp_path / "vocab.txt").write_bytes("".join(piece + end for piece in pieces).encode())
-        return read_vocabulary(open_folder(tmp_path))
+        return read_wordpiece(open_folder(tmp_path))
 
     return write
 
 
-def in_their_ids(vocabulary: BertVocabulary, text: str) -> list[int]:
+def in_their_ids(vocabulary: EncoderVocabulary, text: str) -> list[int]:
     return [vocabulary.rows[token] for token in vocabulary.tokenizer.encode(text)]
 
 
@@ -76,7 +76,7 @@ def test_the_texts_have_all_that_is_odd() -> None:
 def test_text_is_cut_as_berts_tokenizer_cuts_it(tmp_path: Path, files: Any, options: dict[str, Any]) -> None:
     pieces = write_bert_vocabulary(tmp_path, files, **options)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": len(pieces)}))
-    ours, theirs = read_vocabulary(open_folder(tmp_path)), BertTokenizer.from_pretrained(tmp_path)
+    ours, theirs = read_wordpiece(open_folder(tmp_path)), BertTokenizer.from_pretrained(tmp_path)
     expected = theirs(TEXTS, add_special_tokens=False)["input_ids"]
     assert [in_their_ids(ours, text) for text in TEXTS] == expected
     found = {token for ids in expected for token in ids}
@@ -87,7 +87,7 @@ def test_text_is_cut_as_berts_tokenizer_cuts_it(tmp_path: Path, files: Any, opti
 @all_options
 def test_text_is_cut_as_the_papers_program_cuts_it(folder: Path, change: Change, options: dict[str, Any]) -> None:
     change("tokenizer_config.json", **options)
-    ours, theirs = read_vocabulary(open_folder(folder)), BertTokenizerLegacy(str(folder / "vocab.txt"), **options)
+    ours, theirs = read_wordpiece(open_folder(folder)), BertTokenizerLegacy(str(folder / "vocab.txt"), **options)
     for text in TEXTS:
         composed = unicodedata.normalize("NFC", text)  # as that program does first, and the library does not
         if composed.lower() == "".join(letter.lower() for letter in composed):  # nor knows it sigmas at the end
@@ -107,7 +107,7 @@ def test_another_longest_word_is_respected(tmp_path: Path) -> None:
     assert values["model"]["max_input_chars_per_word"] == 100
     values["model"]["max_input_chars_per_word"] = 5
     (tmp_path / "tokenizer.json").write_text(json.dumps(values))
-    theirs, ours = Library.from_file(str(tmp_path / "tokenizer.json")), read_vocabulary(open_folder(tmp_path))
+    theirs, ours = Library.from_file(str(tmp_path / "tokenizer.json")), read_wordpiece(open_folder(tmp_path))
     expected = [theirs.encode(text, add_special_tokens=False).ids for text in TEXTS]
     assert [in_their_ids(ours, text) for text in TEXTS] == expected
 
@@ -116,22 +116,22 @@ def test_what_the_library_says_of_text_holds_where_the_config_says_nothing(tmp_p
     pieces = write_bert_vocabulary(tmp_path, "library", do_lower_case=False, strip_accents=True)
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "bert", "vocab_size": len(pieces)}))
     (tmp_path / "tokenizer_config.json").unlink()
-    theirs, ours = Library.from_file(str(tmp_path / "tokenizer.json")), read_vocabulary(open_folder(tmp_path))
+    theirs, ours = Library.from_file(str(tmp_path / "tokenizer.json")), read_wordpiece(open_folder(tmp_path))
     expected = [theirs.encode(text, add_special_tokens=False).ids for text in TEXTS]
     assert [in_their_ids(ours, text) for text in TEXTS] == expected
 
 
 def test_what_the_config_says_of_text_holds_before_the_library(folder: Path, change: Change) -> None:
-    plain = read_vocabulary(open_folder(folder))
+    plain = read_wordpiece(open_folder(folder))
     BertTokenizer.from_pretrained(folder).save_pretrained(folder)  # uncased
     change("tokenizer_config.json", do_lower_case=False)
-    cased, theirs = read_vocabulary(open_folder(folder)), BertTokenizer.from_pretrained(folder)
+    cased, theirs = read_wordpiece(open_folder(folder)), BertTokenizer.from_pretrained(folder)
     assert in_their_ids(cased, "THE École") == theirs("THE École", add_special_tokens=False)["input_ids"]
     assert cased.tokenizer.encode("THE École") != plain.tokenizer.encode("THE École")
 
 
 def test_text_is_joined_as_berts_tokenizer_joins_it(folder: Path) -> None:
-    ours, theirs = read_vocabulary(open_folder(folder)), BertTokenizer.from_pretrained(folder)
+    ours, theirs = read_wordpiece(open_folder(folder)), BertTokenizer.from_pretrained(folder)
     chance = random.Random(1)
     for _ in range(100):
         ids = [chance.randrange(len(MARKERS), ours.tokenizer.size) for _ in range(chance.randint(0, 12))]
@@ -142,7 +142,7 @@ def test_text_is_joined_as_berts_tokenizer_joins_it(folder: Path) -> None:
 
 @pytest.mark.parametrize("text", [*MARKERS, *SPECIALS, MASK, "[unused1]", "[row-7]", "a[MASK]b"])
 def test_markers_and_pieces_for_no_text_are_not_found_in_text(folder: Path, text: str) -> None:
-    vocabulary = read_vocabulary(open_folder(folder))
+    vocabulary = read_wordpiece(open_folder(folder))
     found = vocabulary.tokenizer.encode(text)
     assert len(found) > 1
     assert all(token >= len(MARKERS) or token == UNKNOWN for token in found)
@@ -150,9 +150,9 @@ def test_markers_and_pieces_for_no_text_are_not_found_in_text(folder: Path, text
 
 
 def test_a_tokenizer_is_the_same_when_it_is_read_again(folder: Path) -> None:
-    tokenizer = read_vocabulary(open_folder(folder)).tokenizer
+    tokenizer = read_wordpiece(open_folder(folder)).tokenizer
     again = Tokenizer.from_json(tokenizer.to_json(), "tokenizer.json")
-    assert again.to_json() == tokenizer.to_json() == read_vocabulary(open_folder(folder)).tokenizer.to_json()
+    assert again.to_json() == tokenizer.to_json() == read_wordpiece(open_folder(folder)).tokenizer.to_json()
     assert again.encode_batch(TEXTS) == tokenizer.encode_batch(TEXTS)
     assert (again.mask, again.tags) == (len(SPECIALS), {})
 
@@ -198,7 +198,7 @@ def test_lines_end_where_lines_end_alone(write: Write) -> None:
 
 def refusal(folder: Path) -> str:
     with pytest.raises(UserError) as caught:
-        read_vocabulary(open_folder(folder))
+        read_wordpiece(open_folder(folder))
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -229,7 +229,7 @@ def test_a_vocabulary_with_another_number_of_pieces_than_rows_is_refused(
 def test_rows_that_fill_a_matrix_up_need_no_pieces(folder: Path, change: Change) -> None:
     count = len((folder / "vocab.txt").read_text().split("\n")) - 1
     change(vocab_size=count + 127)
-    assert read_vocabulary(open_folder(folder)).tokenizer.size == count + 127
+    assert read_wordpiece(open_folder(folder)).tokenizer.size == count + 127
 
 
 def test_a_list_that_is_no_text_is_refused(folder: Path) -> None:
@@ -321,7 +321,7 @@ def test_pieces_that_were_added_are_refused(folder: Path, change: Change) -> Non
     (folder / "added_tokens.json").unlink()
     markers = {"0": {"content": "[PAD]", "special": True}}
     change("tokenizer_config.json", added_tokens_decoder=markers)
-    read_vocabulary(open_folder(folder))
+    read_wordpiece(open_folder(folder))
     change("tokenizer_config.json", added_tokens_decoder=markers | {"900": {"content": "covid", "special": False}})
     assert refusal(folder) == line("tokenizer_config.json")
     change("tokenizer_config.json", added_tokens_decoder=None)

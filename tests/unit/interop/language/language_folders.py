@@ -7,8 +7,18 @@ from typing import Any, Final, Literal
 
 import torch
 from tests.unit.interop.bert.bert_folders import varied_texts
-from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import GPT2Config, GPT2LMHeadModel, LlamaConfig, LlamaForCausalLM
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    GPT2Config,
+    GPT2LMHeadModel,
+    LlamaConfig,
+    LlamaForCausalLM,
+    MistralConfig,
+    MistralForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+)
+from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX
 from transformers.utils import logging
 
 Files = Literal["pieces", "library", "both"]  # vocab.json with merges.txt, tokenizer.json
@@ -93,8 +103,39 @@ def write_gpt2(folder: Path, *, files: Files = "both", bare: bool = False, **cha
 
 def write_llama(folder: Path, **changed: Any) -> Any:
     """Write a Llama model of random weights with its vocabulary; return it."""
+    return _write_like_llama(folder, LlamaConfig, LlamaForCausalLM, llama_tokenizer(), changed)
+
+
+def write_mistral(folder: Path, **changed: Any) -> Any:
+    """Write a Mistral model of random weights with its vocabulary; return it. It sees five tokens."""
+    window = {"sliding_window": 5}
+    return _write_like_llama(folder, MistralConfig, MistralForCausalLM, llama_tokenizer(), window | changed)
+
+
+def write_qwen2(folder: Path, **changed: Any) -> Any:
+    """Write a Qwen2 model of random weights with its vocabulary; return it."""
+    tokenizer = qwen2_tokenizer()
+    end = tokenizer.token_to_id(END)
+    values = {"bos_token_id": end, "eos_token_id": end}
+    return _write_like_llama(folder, Qwen2Config, Qwen2ForCausalLM, tokenizer, values | changed)
+
+
+def qwen2_tokenizer(size: int = 400) -> Tokenizer:
+    """Train a tokenizer of Qwen2's kind: its own split, composed letters, no marker before texts."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.normalizer = normalizers.NFC()
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(PRETOKENIZE_REGEX), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    return _trained(tokenizer, size, [END])
+
+
+def _write_like_llama(folder: Path, config: Any, kind: Any, tokenizer: Tokenizer, changed: dict[str, Any]) -> Any:
     folder.mkdir(parents=True, exist_ok=True)
-    tokenizer = llama_tokenizer()
     tokenizer.save(str(folder / "tokenizer.json"))
     values = {
         "vocab_size": tokenizer.get_vocab_size(),
@@ -108,7 +149,7 @@ def write_llama(folder: Path, **changed: Any) -> Any:
         "bos_token_id": tokenizer.token_to_id(BEGIN_OF_TEXT),
         "eos_token_id": tokenizer.token_to_id(END_OF_TEXT),
     }
-    model = _shaken(LlamaForCausalLM(LlamaConfig(**values | changed)))
+    model = _shaken(kind(config(**values | changed)))
     model.save_pretrained(folder)
     return model
 

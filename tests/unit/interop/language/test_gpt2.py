@@ -19,7 +19,7 @@ from heedful.config.corpora.containers import PlainText
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.reading.load import recipe_from_json, recipe_to_json
 from heedful.interop.importing import import_model
-from heedful.interop.transformers.language_models import read_gpt2
+from heedful.interop.transformers.language.reading import read_gpt2
 from heedful.interop.transformers.model_folder import open_folder
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
@@ -140,7 +140,7 @@ def test_sizes_that_are_not_of_the_weights_are_refused_before_anything_is_made_o
     folder: Path, change: Change
 ) -> None:
     change(n_layer=10_000_000)
-    assert refusal(folder).startswith(f"{folder}/model.safetensors lacks `transformer.h.2.attn.c_attn.weight`, which ")
+    assert refusal(folder).startswith(f"{folder}/model.safetensors lacks `transformer.h.9999999.ln_1.weight`, which ")
     change(n_layer=1)
     assert refusal(folder).startswith(f"{folder}/model.safetensors has `transformer.h.1.attn.c_attn.bias`, which ")
     change(n_layer=2, n_positions=10_000_000)
@@ -175,7 +175,7 @@ def change_library(folder: Path, **parts: Any) -> None:
         ({"decoder": {"type": "Fuse"}}, "`decoder` is Fuse, but must be ByteLevel, as in GPT-2 and Llama 3."),
         (
             {"normalizer": {"type": "Lowercase"}},
-            "`normalizer` is Lowercase, but must be missing: Heedful reads texts as they are.",
+            "`normalizer` is Lowercase, but must be NFC or missing: Heedful reads texts as they are.",
         ),
         (
             {"pre_tokenizer": {"type": "WhitespaceSplit"}},

@@ -9,13 +9,13 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tests.shared.refusals import like
-from tests.unit.interop.language.language_folders import BEGIN_OF_TEXT, END_OF_TEXT
+from tests.unit.interop.language.language_folders import BEGIN_OF_TEXT, END_OF_TEXT, write_mistral, write_qwen2
 from tests.unit.interop.marian_folders import Change
 from tokenizers import Tokenizer as Library
 
 from heedful.base.errors import UserError
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
-from heedful.interop.transformers.language_models import pair_columns, read_llama
+from heedful.interop.transformers.language.reading import read_llama, read_mistral, read_qwen2
 from heedful.interop.transformers.model_folder import open_folder
 from heedful.models.bundle import Bundle
 from heedful.models.networks import LanguageModel
@@ -82,12 +82,6 @@ def test_older_configs_keep_the_base_elsewhere_and_store_rates(folder: Path, cha
     assert table.decoder.rope_base == 70.0
 
 
-def test_rows_that_rotate_together_come_next_to_each_other() -> None:
-    rows = torch.arange(12)
-    assert pair_columns(rows, 6).tolist() == [0, 3, 1, 4, 2, 5, 6, 9, 7, 10, 8, 11]
-    assert pair_columns(rows.unsqueeze(1), 4)[:, 0].tolist() == [0, 2, 1, 3, 4, 6, 5, 7, 8, 10, 9, 11]
-
-
 @pytest.mark.parametrize(
     ("changed", "line"),
     [
@@ -110,7 +104,7 @@ def test_rows_that_rotate_together_come_next_to_each_other() -> None:
         ({"rope_scaling": "linear"}, '`rope_scaling` is "linear", but must be a table.'),
         ({"sliding_window": 64}, "`sliding_window` is 64, but must be null: Heedful's attention has no window."),
         ({"mlp_bias": True}, "`mlp_bias` is true, but must be false: Heedful's gated networks have no biases."),
-        ({"head_dim": 8}, "`head_dim` is 8, but must be 4: Heedful's heads divide `hidden_size`."),
+        ({"head_dim": "wide"}, '`head_dim` is "wide", but must be a whole number.'),
         ({"hidden_act": "gelu"}, '`hidden_act` is "gelu", but must be one of silu, swish.'),
         (
             {"num_key_value_heads": 3},
@@ -138,3 +132,68 @@ def test_vocabularies_of_llama_2_are_refused(folder: Path) -> None:
     described = json.loads(path.read_text())
     path.write_text(json.dumps(described | {"decoder": {"type": "Sequence", "decoders": [{"type": "ByteFallback"}]}}))
     assert refusal(folder) == f"{path}: `decoder` is Sequence, but must be ByteLevel, as in GPT-2 and Llama 3."
+
+
+# --- Mistral and Qwen2 ------------------------------------------------------------------------------------------------
+
+
+def test_a_window_counts_the_token_itself(tmp_path: Path) -> None:
+    write_mistral(tmp_path / "mistral")
+    table = read_mistral(open_folder(tmp_path / "mistral")).recipe.model
+    assert isinstance(table, LanguageModelTable)
+    assert isinstance(table.decoder, TransformerDecoderTable)
+    assert table.decoder.attention_radius == 4
+
+
+def test_qwen2_composes_texts_and_has_biases_of_projections_alone(tmp_path: Path) -> None:
+    write_qwen2(tmp_path / "qwen2")
+    bundle = read_qwen2(open_folder(tmp_path / "qwen2"))
+    assert bundle.recipe.data.nfc
+    assert (bundle.recipe.data.borders, bundle.recipe.data.max_length) == ("open", 96)
+    biases = {name.split(".", 3)[-1] for name, _ in bundle.model.named_parameters() if ".blocks." in name}
+    assert {name for name in biases if name.endswith("bias")} == {"attention.project.bias"}
+
+
+def refusal_of(write: Any, read: Any, folder: Path, **changed: Any) -> str:
+    write(folder)
+    path = folder / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
+    with pytest.raises(UserError) as caught:
+        read(open_folder(folder))
+    return str(caught.value)
+
+
+def test_other_windows_and_biases_are_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "mistral"
+    assert refusal_of(write_mistral, read_mistral, folder, sliding_window=1) == (
+        f"{folder}/config.json: `sliding_window` is 1, but must be at least 2: a token, and one before."
+    )
+    assert refusal_of(write_mistral, read_mistral, folder, attention_bias=True) == (
+        f"{folder}/config.json: `attention_bias` is true, but must be false: Mistral's attention has no biases."
+    )
+    folder = tmp_path / "qwen2"
+    assert refusal_of(write_qwen2, read_qwen2, folder, use_sliding_window=True) == (
+        f"{folder}/config.json: `use_sliding_window` is true, but must be false: Heedful's layers all see the whole "
+        "text, or all a window."
+    )
+    types = ["full_attention", "sliding_attention"]
+    assert refusal_of(write_qwen2, read_qwen2, folder, layer_types=types) == (
+        f'{folder}/config.json: `layer_types` must be "full_attention" for each layer, as no window is used.'
+    )
+
+
+def test_damaged_weights_are_refused(tmp_path: Path) -> None:
+    for write, read in ((write_mistral, read_mistral), (write_qwen2, read_qwen2)):
+        folder = tmp_path / read.__name__
+        write(folder)
+        whole = load_file(folder / "model.safetensors")
+        name = "model.layers.1.self_attn.k_proj.weight"
+        for tensors, line in (
+            ({key: tensor for key, tensor in whole.items() if key != name}, f"lacks `{name}`, which "),
+            (whole | {name: whole[name][:4].clone()}, f": `{name}` has shape (4, 16), but "),
+            (whole | {"model.extra": torch.zeros(2)}, "has `model.extra`, which does not belong "),
+        ):
+            save_file(tensors, folder / "model.safetensors")
+            with pytest.raises(UserError) as caught:
+                read(open_folder(folder))
+            assert str(caught.value).startswith(f"{folder}/model.safetensors{'' if line[0] == ':' else ' '}{line}")

@@ -12,10 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-import torch
 from tokenizers import Tokenizer as Library
 from tokenizers import decoders, models, pre_tokenizers
-from torch import Tensor
 
 from heedful.base.errors import UserError
 from heedful.base.files import read_bytes, read_json
@@ -41,22 +39,13 @@ class ByteLevelVocabulary:
     rows: tuple[int, ...]
     copies: tuple[int, ...]  # ids that the model must not predict
     begins: bool  # whether `<s>` comes before a text
-
-    def matrices(self, embedding: Tensor, output: Tensor) -> dict[str, Tensor]:
-        """Return the parameters of a language model that have one row per piece."""
-        rows, bias = torch.tensor(self.rows), torch.zeros(len(self.rows))
-        bias[torch.tensor(self.copies)] = NEVER
-        return {
-            "decoder.embedding.weight": embedding[rows],
-            "decoder.output.weight": output[rows],  # ignored if tied to the embedding
-            "decoder.output.bias": bias,
-        }
+    composes: bool  # whether text is brought into Unicode's form NFC before
 
 
 def read_byte_level(folder: ModelFolder) -> ByteLevelVocabulary:
     """Read a folder's vocabulary, or raise a UserError that says why it cannot be read."""
     size = folder.config.number("vocab_size")
-    where, theirs = _library(folder)
+    where, theirs = byte_level_library(folder)
     # The piece of each row, spelled in letters for bytes.
     added = theirs.get_added_tokens_decoder()
     for token in added.values():
@@ -86,6 +75,7 @@ def read_byte_level(folder: ModelFolder) -> ByteLevelVocabulary:
         rows=(end, begin, end, end, *others),
         copies=copies,
         begins=_begins(folder, theirs, where, begin),
+        composes=theirs.normalizer is not None,
     )
 
 
@@ -107,7 +97,7 @@ def _tokenizer(theirs: Library, names: Sequence[str], where: Path) -> Tokenizer:
     """Build a tokenizer that splits text as theirs does, with ids in our order."""
     described = json.loads(theirs.to_str())
     described["model"]["vocab"] = {name: number for number, name in enumerate(names)}
-    described |= {"added_tokens": [], "post_processor": None, "truncation": None, "padding": None}
+    described |= {"added_tokens": [], "normalizer": None, "post_processor": None, "truncation": None, "padding": None}
     library = load_library(json.dumps(described).encode(), where)
     library.add_special_tokens(list(SPECIALS))
     return Tokenizer(library)
@@ -131,7 +121,7 @@ def _begins(folder: ModelFolder, theirs: Library, where: Path, begin: int) -> bo
 # --- files ------------------------------------------------------------------------------------------------------------
 
 
-def _library(folder: ModelFolder) -> tuple[Path, Library]:
+def byte_level_library(folder: ModelFolder) -> tuple[Path, Library]:
     """Read the library's tokenizer, from its own file or from pieces and merges, and name the file."""
     path = folder.path / _LIBRARY
     if path.exists():
@@ -195,9 +185,9 @@ def _refuse_other_parts(described: Mapping[str, Any], path: Path) -> None:
         kind = (described[part] or {}).get("type")
         if kind != wanted:
             raise UserError(f"{path}: `{part}` is {kind or 'missing'}, but must be {wanted}, as in GPT-2 and Llama 3.")
-    if described["normalizer"] is not None:
+    if (described["normalizer"] or {"type": "NFC"})["type"] != "NFC":
         kind = described["normalizer"]["type"]
-        raise UserError(f"{path}: `normalizer` is {kind}, but must be missing: Heedful reads texts as they are.")
+        raise UserError(f"{path}: `normalizer` is {kind}, but must be NFC or missing: Heedful reads texts as they are.")
     steps = described["pre_tokenizer"] or {"type": "missing"}
     steps = steps.get("pretokenizers", [steps])
     if steps[-1]["type"] != "ByteLevel":

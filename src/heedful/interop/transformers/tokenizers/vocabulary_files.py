@@ -12,7 +12,7 @@ from heedful.data.tokenize.checked_json import LONGEST_PIECE, check_tokenizer_js
 from heedful.interop.transformers.model_folder import ModelFolder
 
 UNNAMED: Final = "[row-"  # prefix of the names of rows without a piece
-_FILLING: Final = 128  # fewer rows than this may lack a piece: some pad a matrix to a multiple of this number
+_FILLING: Final = 512  # fewer rows than this may lack a piece: some fill a matrix up (Qwen2 by 290)
 
 
 def load_library(data: bytes, path: Path) -> Library:

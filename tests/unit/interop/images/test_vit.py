@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.shared.refusals import refuses
-from tests.unit.interop.vit_folders import DEVIATION, LABELS, MEAN, random_vit, write_vit
+from tests.unit.interop.images.vit_folders import DEVIATION, LABELS, MEAN, random_vit, write_vit
 from transformers import ViTForImageClassification
 
 from heedful.interop.importing import import_model

@@ -1,0 +1,1 @@
+"""What folders of all types contain: tensors by name, names of classes, a model card."""

@@ -1,0 +1,1 @@
+"""Vision Transformers, read and written by the same table of names."""
