@@ -9,7 +9,7 @@ from torch import nn
 from heedful.base.files import write_bytes
 from heedful.config.reading.places import without_place
 from heedful.config.recipe import Recipe
-from heedful.models.bundle import CARD, base_of
+from heedful.models.bundle import CARD, CONFIG, base_of
 from heedful.tasks.loading import find_task
 from heedful.tasks.shared.task import Task
 from heedful.version import __version__
@@ -33,7 +33,7 @@ def write_card(
     lines = "".join(f"| {name} | {score:.4f} |\n" for name, score in scores.items())
     table = f"\n| validation | score |\n|---|---|\n{lines}" if scores else "\nIt was not validated.\n"
     parameters = sum(p.numel() for p in model.parameters())
-    adapts = base_of(folder) is not None
+    adapts = (folder / CONFIG).exists() and base_of(folder) is not None
     command, call = find_task(recipe, task).usage(recipe, Path(f"BASE --adapter {named}") if adapts else named)
     loaded = f'"BASE", adapter="{named.name}"' if adapts else f'"{named.name}"'
     what = f"An adapter of a {recipe.model.family}" if adapts else f"A {recipe.model.family}"
