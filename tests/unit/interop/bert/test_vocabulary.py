@@ -214,7 +214,7 @@ def test_a_vocabulary_without_berts_markers_is_refused(folder: Path, marker: str
     assert refusal(folder) == f"{folder}/vocab.txt lacks the piece `{marker}`: it is not a BERT vocabulary."
 
 
-@pytest.mark.parametrize("more", [-1, 128], ids=["more pieces than rows", "a list that was cut off"])
+@pytest.mark.parametrize("more", [-1, 512], ids=["more pieces than rows", "a list that was cut off"])
 def test_a_vocabulary_with_another_number_of_pieces_than_rows_is_refused(
     folder: Path, change: Change, more: int
 ) -> None:
@@ -228,8 +228,8 @@ def test_a_vocabulary_with_another_number_of_pieces_than_rows_is_refused(
 
 def test_rows_that_fill_a_matrix_up_need_no_pieces(folder: Path, change: Change) -> None:
     count = len((folder / "vocab.txt").read_text().split("\n")) - 1
-    change(vocab_size=count + 127)
-    assert read_wordpiece(open_folder(folder)).tokenizer.size == count + 127
+    change(vocab_size=count + 511)
+    assert read_wordpiece(open_folder(folder)).tokenizer.size == count + 511
 
 
 def test_a_list_that_is_no_text_is_refused(folder: Path) -> None:
