@@ -37,8 +37,8 @@ def try_demo(wheel: Path, folder: Path, arguments: Sequence[str]) -> None:
     """Run the demo from a wheel, in a new environment that has nothing else, outside of the source tree."""
     venv.create(folder / "environment", with_pip=True)
     binaries = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
-    install = [binaries / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
-    subprocess.run([*install, "--constraint", ROOT / "constraints.txt", wheel], check=True)
+    install = [str(binaries / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*install, "--constraint", str(ROOT / "constraints.txt"), str(wheel)], check=True)
     subprocess.run([binaries / "heedful", "demo", "--out", folder / "demo", *arguments], cwd=folder, check=True)
 
 
