@@ -39,7 +39,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_program_of_the_card_runs_without_heedful(exported: Path) -> None:
     card = (exported / "theirs/english-german/README.md").read_text()
-    assert card.startswith("---\nlibrary_name: transformers\n---\n# english-german\n")
+    assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: translation\ntags:\n- heedful\n---\n")
+    assert "\n# english-german\n" in card
     assert str(exported) not in card
     (program,) = re.findall(r"```python\n(.*?)```", card, re.S)
     done = subprocess.run(

@@ -54,6 +54,9 @@ def _card(bundle: Bundle[nn.Module], architecture: str) -> str:
     reader = "target" if target else "tokenizer"
     return f"""---
 library_name: transformers
+pipeline_tag: translation
+tags:
+- heedful
 ---
 # {name}
 
