@@ -15,6 +15,7 @@ from heedful.data.batches.next_sentences import SentencePairs
 from heedful.data.batches.stretches import plan_spans
 from heedful.data.token_store import TokenStore
 from heedful.data.tokenize.tokenizer import BEGIN, END
+from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.models.from_recipe.encoder_only import build_classifier, build_masked_model
 from heedful.models.networks import MaskedModel, set_precision
 from heedful.models.transformer.blocks import DecoderBlock, EncoderBlock
@@ -133,7 +134,8 @@ def fine_tuning_start() -> Computed:
         bert = _bert()
         table = {"family": "classifier", "encoder": {"family": "bert", **_TABLE}}
         classifier = build_classifier(ClassifierModel.model_validate(table), _VOCABULARY, 2).double().eval()
-        StartModel(cast(Any, None), cast(Any, None), cast(Any, SimpleNamespace(model=bert)), ()).into(classifier)
+        start = StartModel(cast(Any, None), cast(Any, None), cast(Any, SimpleNamespace(model=bert)), ())
+        start.into(classifier, Vocabularies({}))
         set_precision(classifier, torch.float64)
         text = Packed.of([[BEGIN, 6, 7, END]])
         return Computed(bert(text).values.detach(), classifier.encoder(text).values.detach())
