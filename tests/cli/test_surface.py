@@ -18,7 +18,7 @@ from heedful.cli.help import LEFT, choices_of, kind_of, value_name
 from heedful.cli.main import OLD_OPTIONS, VERBS, command_of, run
 
 # A short flag that is short for two: where a verb writes to, a file for results and a folder for models.
-TWO_NAMES: Final = {"-o"}
+TWO_NAMES: Final = {"-o", "--to"}  # the second: the language of a translation, the format of an export
 # Verbs that print no result that a program could use better as JSON, with the reason.
 WITHOUT_RESULT: Final = {
     "completion": "prints a script for a shell",

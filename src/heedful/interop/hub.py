@@ -67,7 +67,7 @@ class CardHeader:
             raise UserError(f"--license-file has the text of a licence: name it too, by --license (or `{OTHER}`).")
         strange = next((one for one in self.languages if not _LANGUAGE.fullmatch(one)), None)
         if strange is not None:
-            raise UserError(f"--languages: `{strange}` is not the code of a language: use one such as de, en or pt-BR.")
+            raise UserError(f"--lang: `{strange}` is not the code of a language: use one such as de, en or pt-BR.")
 
     def yaml(self, recipe: Recipe) -> str:
         """Return the header; a text as JSON writes it is a text of YAML."""

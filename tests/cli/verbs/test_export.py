@@ -21,7 +21,7 @@ def model(tmp_path: Path) -> Path:
 def test_a_model_is_written_and_compared(model: Path, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "lines").write_text("a small bird\ntwo dogs\n")
     out = tmp_path / "out"
-    assert run(["export", str(model), "--to", "torch", "-o", str(out), "--samples", str(tmp_path / "lines")]) == 0
+    assert run(["export", str(model), "--to", "torch", "-o", str(out), "--compare-on", str(tmp_path / "lines")]) == 0
     written, compared = capsys.readouterr().out.splitlines()
     assert written == f"{model} is written for torch.export in {out}"
     assert compared.startswith(f"Compared on 2 lines of {tmp_path}/lines: equal answers, scores within ")

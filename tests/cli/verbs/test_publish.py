@@ -59,7 +59,7 @@ def test_a_prepared_folder_is_the_model_without_anything_of_its_machine(
     model: Path, tmp_path: Path, capsys: Capture
 ) -> None:
     out = tmp_path / "de-en"
-    assert publish(model, out, "--license", "apache-2.0", "--languages", "en, de", "--tags", "multi30k,tiny") == 0
+    assert publish(model, out, "--license", "apache-2.0", "--lang", "en, de", "--tags", "multi30k,tiny") == 0
     said = capsys.readouterr()
     assert said.out == f"{out} is ready to be published: README.md, config.json, model.safetensors, tokenizer.json\n"
     assert "config.json has 4 names of files and folders (train.en, train.de, valid.en, …). " in said.err
@@ -154,8 +154,8 @@ def test_what_names_the_machine_elsewhere_is_refused(model: Path, tmp_path: Path
         ),
         (("--license", "mit", "--license-file", "nowhere.txt"), "nowhere.txt: no such file..."),
         (
-            ("--languages", "de,german"),
-            "--languages: `german` is not the code of a language: use one such as de, en or pt-BR.",
+            ("--lang", "de,german"),
+            "--lang: `german` is not the code of a language: use one such as de, en or pt-BR.",
         ),
         (
             ("--private",),

@@ -13,13 +13,13 @@ def command(
     model: ModelArgument,
     to: Annotated[str, option(f"Format: {', '.join(FORMATS)}.", "--to", metavar="FORMAT")],
     out: Annotated[str, out_option("")],
-    precision: Annotated[
+    weights: Annotated[
         str | None,
-        option("Precision of the weights, where the format has several (default: float32).", "--precision"),
+        option("Precision of the weights, for CTranslate2: float32 (default), bfloat16 or int8.", "--weights"),
     ] = None,
-    samples: Annotated[
+    lines: Annotated[
         Path | None,
-        option("Lines to compare both models on (default: validation data).", "--samples", metavar="FILE"),
+        option("Lines to compare both models on (default: validation data).", "--compare-on", metavar="FILE"),
     ] = None,
     as_json: Annotated[bool, json_option("the folder, the format and the comparison")] = False,
 ) -> None:
@@ -31,7 +31,7 @@ def command(
     from heedful.interop.exporting import export_model, facts_of  # importing torch takes seconds
 
     with messages.busy(f"exporting {model}"):
-        found = export_model(model, to, out, precision, samples)
+        found = export_model(model, to, out, weights, lines)
     if as_json:
         write_result(facts_of(found))
         return

@@ -20,7 +20,7 @@ def command(
         Path | None, option("Text of the licence, which becomes LICENSE.", "--license-file", metavar="FILE")
     ] = None,
     languages: Annotated[
-        str | None, option("Codes of languages, separated by commas: de,en.", "--languages", metavar="CODES")
+        str | None, option("Codes of languages, separated by commas: de,en.", "--lang", metavar="CODES")
     ] = None,
     tags: Annotated[
         str | None, option("Further tags of the card, separated by commas.", "--tags", metavar="WORDS")
