@@ -130,10 +130,10 @@ def test_a_tensor_too_many_is_refused(folder: Path) -> None:
     ("values", "line"),
     [
         ({"id2label": {"0": "a", "1": "b"}}, "`classifier.weight` has shape (3, 16), but ... requires (2, 16)."),
-        ({"id2label": {"0": "a", "2": "b"}}, "`id2label` must name at least two classes ..."),
+        ({"id2label": {"0": "a", "2": "b"}}, "`id2label` must ..."),
         (
             {"id2label": {"0": "a", "1": "a", "2": "b"}},
-            "`id2label` names two classes alike, ...",
+            "`id2label` names ...",
         ),
         (
             {"problem_type": "regression"},
