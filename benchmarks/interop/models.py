@@ -185,7 +185,11 @@ _LLAMA: Final[Options] = {
 _BERT: Final[Options] = {
     "positions": "learned", "activation": "gelu", "embedding_scale": False, "embedding_norm": True, "segments": 2,
 }  # fmt: skip
-_BASES: Final[tuple[Options, ...]] = ({}, {**_BERT, "family": "bert", "pooler": True}, {**_BERT, "family": "transformer", "pooler": True})
+_BASES: Final[tuple[Options, ...]] = (
+    {},
+    {**_BERT, "family": "bert", "pooler": True},
+    {**_BERT, "family": "transformer", "pooler": True},
+)
 _VIT: Final[Options] = {"norm": "pre", "activation": "gelu", "class_position": True, "pool": "first"}
 _FOR_TOKENS: Final[Axes] = {**_ENCODER, "head_hidden": (None, 10)}
 KINDS: Final = (
