@@ -33,8 +33,8 @@ from heedful.interop.formats import FORMATS, Format
 from heedful.metrics.recorded_results import RESULTS
 
 MOST: Final[Mapping[str, Mapping[str, int]]] = {  # held combinations of a kind: translators as programs take seconds
-    "transformers": {"translate": 24, "generate": 24, "": 8},
-    "ctranslate2": {"translate": 36, "generate": 36, "": 8},
+    "transformers": {"translate": 16, "generate": 16, "": 8},
+    "ctranslate2": {"translate": 30, "generate": 30, "": 8},
     "torch": {"translate": 5, "generate": 5, "": 3},
     "onnx": {"translate": 3, "generate": 3, "": 2},
 }
