@@ -28,8 +28,8 @@ from benchmarks.interop.random_models import write_random_model
 from benchmarks.shared.gpu_work import Results, choose_names
 
 from heedful.base.errors import UserError
-from heedful.interop.exporting import export_model
-from heedful.interop.formats import FORMATS, Format
+from heedful.interop.exports.exporting import export_model
+from heedful.interop.exports.formats import FORMATS, Format
 from heedful.metrics.recorded_results import RESULTS
 
 MOST: Final[Mapping[str, Mapping[str, int]]] = {  # held combinations of a kind: translators as programs take seconds

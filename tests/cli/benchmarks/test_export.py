@@ -9,7 +9,7 @@ from benchmarks.interop import export
 from benchmarks.interop.models import KINDS, recipe_of
 
 from heedful.base.errors import UserError
-from heedful.interop.formats import FORMATS
+from heedful.interop.exports.formats import FORMATS
 
 TRANSLATOR, LANGUAGE, CLASSIFIER = KINDS[:3]
 

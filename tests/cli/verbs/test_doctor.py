@@ -18,7 +18,7 @@ from heedful.config.reading.load import load_recipe, recipe_to_toml
 from heedful.doctor import at_start
 from heedful.doctor.at_start import warnings_at_start
 from heedful.doctor.estimates import memory
-from heedful.interop.formats import FORMATS
+from heedful.interop.exports.formats import FORMATS
 
 RECIPE = """
 [data]

@@ -7,7 +7,7 @@ import pytest
 from benchmarks.interop.random_models import write_random_model
 
 from heedful.cli.main import run
-from heedful.interop.formats import Format
+from heedful.interop.exports.formats import Format
 
 Capture = pytest.CaptureFixture[str]
 TINY = {"family": "classifier", "encoder": {"family": "transformer", "width": 16, "heads": 2, "layers": 1, "inner": 8}}

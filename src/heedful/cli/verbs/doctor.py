@@ -26,7 +26,7 @@ from heedful.cli.output import check_output, write_result
 from heedful.config.reading.bundle_config import CONFIG
 from heedful.config.reading.load import load_recipe
 from heedful.defaults.apply import with_followed_defaults
-from heedful.interop.formats import FORMATS, Refusal
+from heedful.interop.exports.formats import FORMATS, Refusal
 from heedful.pages.report.tables import duration
 
 if TYPE_CHECKING:

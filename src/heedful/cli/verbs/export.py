@@ -6,7 +6,7 @@ from typing import Annotated
 from heedful.cli import messages
 from heedful.cli.options import ModelArgument, json_option, option, out_option
 from heedful.cli.output import write_result
-from heedful.interop.formats import FORMATS
+from heedful.interop.exports.formats import FORMATS
 
 
 def command(
@@ -28,7 +28,7 @@ def command(
     Nothing is written if they differ, or if the format cannot hold the model. `heedful doctor RECIPE` says so before
     training.
     """
-    from heedful.interop.exporting import export_model, facts_of  # importing torch takes seconds
+    from heedful.interop.exports.exporting import export_model, facts_of  # importing torch takes seconds
 
     with messages.busy(f"exporting {model}"):
         found = export_model(model, to, out, weights, lines)

@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, SPECIALS
-from heedful.interop.comparison import Comparison
 from heedful.interop.ctranslate2.network import longest_of
 from heedful.interop.ctranslate2.writing import pieces_of
-from heedful.interop.greedy import Answer, answer, inputs_of, limits_of, prefixes_of
-from heedful.interop.samples import Samples
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.greedy import Answer, answer, inputs_of, limits_of, prefixes_of
+from heedful.interop.exports.samples import Samples
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 

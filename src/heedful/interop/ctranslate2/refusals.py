@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.model.transformer import SITES, TransformerModel, TransformerStack
 from heedful.config.recipe import Recipe
-from heedful.interop.formats import Refusal
+from heedful.interop.exports.formats import Refusal
 
 _OF_ATTENTION = ("alignment", "distribution", "choice")
 

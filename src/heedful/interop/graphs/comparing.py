@@ -12,10 +12,10 @@ from heedful.data.corpora.images import LabelledImage
 from heedful.data.images.decoding import fit_image
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD
-from heedful.interop.comparison import Comparison
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.greedy import LONGEST, NEVER, Answer, answer, inputs_of, limits_of, prefixes_of
+from heedful.interop.exports.samples import Samples
 from heedful.interop.graphs.graphs import DECODER, ENCODER, MODEL, graphs_of, image_size, longest_of, reads_segments
-from heedful.interop.greedy import LONGEST, NEVER, Answer, answer, inputs_of, limits_of, prefixes_of
-from heedful.interop.samples import Samples
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder, LanguageModel, MaskedModel, PooledNetwork, Regressor
 

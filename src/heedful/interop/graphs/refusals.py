@@ -10,7 +10,7 @@ from heedful.config.model.language import LanguageModelTable, TransformerDecoder
 from heedful.config.model.pooled import ImageModel, TextModel
 from heedful.config.model.transformer import SITES, TransformerBlocks, TransformerModel
 from heedful.config.recipe import Recipe
-from heedful.interop.formats import Refusal
+from heedful.interop.exports.formats import Refusal
 
 _OF_ATTENTION = ("alignment", "distribution", "choice")
 

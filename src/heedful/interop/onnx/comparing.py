@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from heedful.interop.comparison import Comparison
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.samples import Samples
 from heedful.interop.graphs.comparing import compare_graphs
 from heedful.interop.onnx.writing import ENDING
-from heedful.interop.samples import Samples
 from heedful.models.bundle import Bundle
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from heedful.interop.comparison import Comparison
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.samples import Samples
 from heedful.interop.graphs.comparing import compare_graphs
 from heedful.interop.graphs.programs import quiet
-from heedful.interop.samples import Samples
 from heedful.interop.torch_export.writing import ENDING
 from heedful.models.bundle import Bundle
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from heedful.config.recipe import Recipe
-from heedful.interop.formats import Refusal
+from heedful.interop.exports.formats import Refusal
 from heedful.interop.graphs import refusals as of_graphs
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from torch import nn
 
-from heedful.interop.comparison import Comparison
-from heedful.interop.samples import Samples
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.samples import Samples
 from heedful.interop.transformers.homes import module_of
 from heedful.models.bundle import Bundle
 

@@ -8,7 +8,7 @@ from math import inf
 import torch
 from torch import Tensor
 
-from heedful.interop.comparison import Comparison
+from heedful.interop.exports.comparison import Comparison
 
 
 @dataclass

@@ -12,10 +12,10 @@ from benchmarks.interop.random_models import random_recipe, write_random_model
 from tests.shared.refusals import refuses
 from tests.unit.interop.exports.programs import run_program
 
-from heedful.interop.comparison import Comparison
 from heedful.interop.ctranslate2.writing import write_network
-from heedful.interop.exporting import export_model
-from heedful.interop.formats import FORMATS, Refusal
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.exporting import export_model
+from heedful.interop.exports.formats import FORMATS, Refusal
 from heedful.models.bundle import read_bundle, write_description
 from heedful.tasks.translate.lexicon import Lexicon
 
@@ -124,7 +124,7 @@ def test_a_model_that_loses_more_is_refused(
     reversing_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = with_data(reversing_folder, tmp_path / "model")
-    monkeypatch.setattr("heedful.interop.exporting.CLOSE_BLEU", -1.0)
+    monkeypatch.setattr("heedful.interop.exports.exporting.CLOSE_BLEU", -1.0)
     with refuses(
         f"{model} loses ... BLEU in CTranslate2 with less precise weights. Nothing was written: export it in float32."
     ):

@@ -11,9 +11,9 @@ from tests.shared.refusals import refuses
 
 from heedful.base.files import write_json
 from heedful.interop import exporting
-from heedful.interop.comparison import Comparison
-from heedful.interop.exporting import export_model, facts_of
-from heedful.interop.formats import FORMATS, Format, Refusal
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.exporting import export_model, facts_of
+from heedful.interop.exports.formats import FORMATS, Format, Refusal
 
 TINY = {"family": "recurrent", "width": 8, "layers": 1}
 Compare = Callable[..., Comparison]

@@ -16,9 +16,9 @@ from torch import nn
 
 from heedful.base.packed import Packed
 from heedful.config.data import Data
-from heedful.interop.comparison import Comparison
-from heedful.interop.exporting import export_model
-from heedful.interop.formats import FORMATS, Refusal
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.exporting import export_model
+from heedful.interop.exports.formats import FORMATS, Refusal
 from heedful.interop.graphs.modules import pool_rows
 from heedful.models.bundle import read_bundle
 from heedful.nn.layers.pooling import POOLS

@@ -10,7 +10,7 @@ from tests.shared.refusals import refuses
 from torch import nn
 
 from heedful.config.recipe import Recipe
-from heedful.interop.samples import COUNT, Samples, read_samples
+from heedful.interop.exports.samples import COUNT, Samples, read_samples
 from heedful.models.bundle import Bundle, read_bundle
 
 FAMILIES = {

@@ -14,7 +14,7 @@ from tests.unit.interop.pairs.theirs import write_m2m_100, write_mbart, write_nl
 from tests.unit.interop.pairs.translators import write_translator
 
 from heedful.base.errors import UserError
-from heedful.interop.exporting import export_model
+from heedful.interop.exports.exporting import export_model
 from heedful.interop.importing import import_model
 
 Change = Callable[[Path], None]

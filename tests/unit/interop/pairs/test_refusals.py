@@ -14,7 +14,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.tokenize.own_tokenizer import OwnTokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
 from heedful.interop import exporting
-from heedful.interop.formats import FORMATS
+from heedful.interop.exports.formats import FORMATS
 from heedful.interop.transformers.pairs.refusals import refusals
 from heedful.interop.transformers.pairs.writing import write
 from heedful.models.bundle import Bundle

@@ -8,7 +8,7 @@ import pytest
 import torch
 from tests.unit.interop.pairs.translators import write_translator
 
-from heedful.interop.exporting import CLOSE, export_model
+from heedful.interop.exports.exporting import CLOSE, export_model
 from heedful.interop.importing import import_model
 from heedful.models.bundle import read_bundle
 

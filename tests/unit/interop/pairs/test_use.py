@@ -11,7 +11,7 @@ from tests.unit.interop.pairs.translators import write_translator
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 from heedful.cli.main import run
-from heedful.interop.exporting import CLOSE, export_model
+from heedful.interop.exports.exporting import CLOSE, export_model
 from heedful.interop.importing import import_model
 from heedful.models.bundle import read_bundle
 from heedful.tasks.translate.model import Translator

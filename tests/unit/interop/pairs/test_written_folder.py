@@ -14,9 +14,9 @@ from tests.shared.patience import PATIENCE
 from tests.shared.refusals import refuses
 from tests.unit.interop.pairs.translators import write_translator
 
-from heedful.interop.comparison import Comparison
-from heedful.interop.exporting import CLOSE, export_model
-from heedful.interop.samples import read_samples
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.exporting import CLOSE, export_model
+from heedful.interop.exports.samples import read_samples
 from heedful.interop.transformers.pairs.comparing import compare
 from heedful.interop.transformers.pairs.writing import write
 from heedful.models.bundle import read_bundle

@@ -27,8 +27,8 @@ from transformers import AutoModelForQuestionAnswering, AutoTokenizer, pipeline
 import heedful
 from heedful.base.errors import UserError
 from heedful.data.tokenize.own_tokenizer import OwnTokenizer
-from heedful.interop.exporting import export_model
-from heedful.interop.formats import FORMATS
+from heedful.interop.exports.exporting import export_model
+from heedful.interop.exports.formats import FORMATS
 from heedful.interop.importing import import_model
 from heedful.interop.tensors import write_pairs
 from heedful.interop.transformers.encoders import writing

@@ -18,8 +18,8 @@ from tests.unit.interop.written.tiny_models import (
 )
 from transformers import pipeline
 
-from heedful.interop.exporting import export_model
-from heedful.interop.formats import FORMATS
+from heedful.interop.exports.exporting import export_model
+from heedful.interop.exports.formats import FORMATS
 from heedful.tasks.classify.image_models import ImageClassifier
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -21,8 +21,8 @@ from tests.unit.interop.written.tiny_models import (
 )
 from transformers import AutoTokenizer, pipeline
 
-from heedful.interop.exporting import export_model
-from heedful.interop.formats import FORMATS
+from heedful.interop.exports.exporting import export_model
+from heedful.interop.exports.formats import FORMATS
 from heedful.interop.importing import import_model
 from heedful.models.bundle import read_bundle, write_weights
 from heedful.models.networks import LanguageModel

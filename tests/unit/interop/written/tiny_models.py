@@ -12,7 +12,7 @@ from heedful.config.recipe import Recipe
 from heedful.data.tokenize.tokenizer import Tokenizer
 from heedful.data.tokenize.training import train_tokenizer
 from heedful.data.tokenize.vocabularies import Scale, Vocabularies
-from heedful.interop.exporting import ExportedModel, export_model
+from heedful.interop.exports.exporting import ExportedModel, export_model
 from heedful.interop.importing import import_model
 from heedful.models.bundle import read_bundle, write_description, write_weights
 from heedful.models.from_recipe.network import build_network

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from heedful.base.packed import Packed
 from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END
-from heedful.interop.comparison import Comparison
-from heedful.interop.samples import Samples
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.samples import Samples
 from heedful.interop.transformers.encoders.kinds import encoder_of
 from heedful.interop.transformers.tally import Tally, quietly
 from heedful.models.bundle import Bundle

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from heedful.config.recipe import Recipe
-from heedful.interop.formats import Refusal
-from heedful.interop.stack_refusals import PLAIN, Allowed, other_heads, other_values
+from heedful.interop.exports.formats import Refusal
+from heedful.interop.exports.stack_refusals import PLAIN, Allowed, other_heads, other_values
 from heedful.interop.transformers.encoders.kinds import DISTILBERT, encoder_of, kind_of
 
 _STACK: Final[Allowed] = {

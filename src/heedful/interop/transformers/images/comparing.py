@@ -11,8 +11,8 @@ from heedful.config.model.images import ImageTransformerTable
 from heedful.config.model.pooled import ImageClassifierModel
 from heedful.config.task_rules import model_of
 from heedful.data.prepare.images import decode_all
-from heedful.interop.comparison import Comparison
-from heedful.interop.samples import Samples
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.samples import Samples
 from heedful.interop.transformers.tally import Tally, quietly
 from heedful.models.bundle import Bundle
 from heedful.nn.evaluation_mode import evaluation_mode

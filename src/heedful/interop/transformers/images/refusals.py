@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from heedful.config.recipe import Recipe
-from heedful.interop.formats import Refusal
-from heedful.interop.stack_refusals import PLAIN, Allowed, other_heads, other_values
+from heedful.interop.exports.formats import Refusal
+from heedful.interop.exports.stack_refusals import PLAIN, Allowed, other_heads, other_values
 
 _WHERE: Final = "model.encoder"
 _STACK: Final[Allowed] = {

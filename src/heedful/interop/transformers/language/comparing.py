@@ -15,8 +15,8 @@ from heedful.decode.query import Query
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import search
 from heedful.decode.settings import SearchSettings
-from heedful.interop.comparison import Comparison
-from heedful.interop.samples import Samples
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.samples import Samples
 from heedful.interop.transformers.language.writing import copies_of, kept_ids
 from heedful.interop.transformers.tally import Tally, quietly
 from heedful.models.bundle import Bundle

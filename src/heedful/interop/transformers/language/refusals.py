@@ -6,8 +6,8 @@ from typing import Final
 from heedful.config.model.language import LanguageModelTable
 from heedful.config.recipe import Recipe
 from heedful.config.task_rules import model_of
-from heedful.interop.formats import Refusal
-from heedful.interop.stack_refusals import PLAIN, Allowed, other_heads, other_values
+from heedful.interop.exports.formats import Refusal
+from heedful.interop.exports.stack_refusals import PLAIN, Allowed, other_heads, other_values
 from heedful.interop.transformers.language.kinds import GPT2, decoder_of, kind_of
 
 _WHERE: Final = "model.decoder"

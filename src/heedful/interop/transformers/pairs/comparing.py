@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END, tag_of
-from heedful.interop.comparison import Comparison
-from heedful.interop.samples import Samples
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.samples import Samples
 from heedful.interop.transformers.pairs.vocabularies import TARGET
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder

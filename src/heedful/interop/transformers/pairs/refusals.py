@@ -10,7 +10,7 @@ from typing import Final
 
 from heedful.config.model.transformer import SITE_KEYS, SITES, TransformerModel
 from heedful.config.recipe import Recipe
-from heedful.interop.formats import Refusal
+from heedful.interop.exports.formats import Refusal
 
 KINDS: Final = {"post": "MarianMT", "pre": "Pegasus"}  # by `model.norm`
 POSITIONS: Final = ("sinusoidal", "sinusoidal_halves")

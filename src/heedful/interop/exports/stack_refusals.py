@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from heedful.config.model.transformer import TransformerBlocks
-from heedful.interop.formats import Refusal
+from heedful.interop.exports.formats import Refusal
 
 Allowed = dict[str, Sequence[Any]]  # values of keys that a format can hold
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN, tag_of
-from heedful.interop.samples import Samples
+from heedful.interop.exports.samples import Samples
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder, LanguageModel
 from heedful.tasks.shared.sequences.text_codec import TextCodec

@@ -1,6 +1,6 @@
 """The formats that models are exported to, and what each of them cannot hold: without torch.
 
-A format is a folder beside this file: `refusals.py`, without torch, has what a recipe asks for that the format cannot
+A format is a folder of `interop`: `refusals.py`, without torch, has what a recipe asks for that the format cannot
 hold; `writing.py` writes a folder; `comparing.py` opens it in the library that the format belongs to.
 """
 

@@ -12,9 +12,9 @@ from torch import nn
 from heedful.base.arguments import check_path
 from heedful.base.errors import UserError, by_caller, suggestion
 from heedful.base.files import new_folder, output_folder
-from heedful.interop.comparison import Comparison
-from heedful.interop.formats import FORMATS, Format
-from heedful.interop.samples import Samples, read_samples
+from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.formats import FORMATS, Format
+from heedful.interop.exports.samples import Samples, read_samples
 from heedful.models.bundle import Bundle, read_bundle, read_recipe, refuse_used_folder
 
 CLOSE: Final = 1e-4  # greatest difference of log probabilities, of a score for each token or label
