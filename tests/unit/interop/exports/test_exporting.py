@@ -10,7 +10,7 @@ from benchmarks.interop.random_models import write_random_model
 from tests.shared.refusals import refuses
 
 from heedful.base.files import write_json
-from heedful.interop import exporting
+from heedful.interop.exports import exporting
 from heedful.interop.exports.comparison import Comparison
 from heedful.interop.exports.exporting import export_model, facts_of
 from heedful.interop.exports.formats import FORMATS, Format, Refusal

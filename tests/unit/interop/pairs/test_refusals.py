@@ -13,7 +13,7 @@ from heedful.config.reading.load import recipe_from_json
 from heedful.config.recipe import Recipe
 from heedful.data.tokenize.own_tokenizer import OwnTokenizer
 from heedful.data.tokenize.vocabularies import Vocabularies
-from heedful.interop import exporting
+from heedful.interop.exports import exporting
 from heedful.interop.exports.formats import FORMATS
 from heedful.interop.transformers.pairs.refusals import refusals
 from heedful.interop.transformers.pairs.writing import write
