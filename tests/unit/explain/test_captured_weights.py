@@ -12,6 +12,8 @@ from heedful.base.packed import Layout, Packed
 from heedful.explain.capture import capture_weights
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.attention.multi_head import CrossAttention, SelfAttention
+from heedful.nn.attention.restricted import Restricted
+from heedful.nn.evaluation_mode import by_equation
 from heedful.tasks.translate.model import Translator
 
 SOURCE, TARGET = [4, 9, 6, 7, 2], [1, 7, 6, 9]
@@ -85,3 +87,16 @@ def test_texts_that_do_not_see_each_other_have_no_weights_between_them(reversing
     torch.testing.assert_close(weights[:, :, :5, :5], torch.from_numpy(alone.weights("encoder")))
     assert not weights[:, :, :5, 5:].any()
     assert not weights[:, :, 5:, :5].any()
+
+
+def test_attention_within_a_radius_is_so_where_equations_are_written_out() -> None:
+    torch.manual_seed(0)
+    attention = SelfAttention(8, 2, causal=True, backend=Restricted(1)).eval()
+    layout, x_NE = Packed.of([[5] * 4]).layout, torch.randn(4, 8)
+    with torch.no_grad(), by_equation():
+        far = x_NE.clone()
+        far[0] += 1
+        written = attention(x_NE, layout)
+        assert torch.equal(attention(far, layout)[2:], written[2:])
+    with torch.no_grad():
+        torch.testing.assert_close(attention(x_NE, layout), written)

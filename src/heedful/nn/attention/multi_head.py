@@ -8,6 +8,7 @@ Shape letters of this file: W  width of a memory    U  width of a head's values,
 """
 
 import math
+from dataclasses import replace
 from typing import TypedDict, Unpack
 
 import torch
@@ -56,7 +57,10 @@ class WithBackend(nn.Module):
     @property
     def backend(self) -> Backend:
         """The backend of this thread's calls."""
-        return explicit if computes_by_equation() else self._backend
+        if not computes_by_equation():
+            return self._backend
+        # Within a radius, the equation has it too.
+        return replace(self._backend, as_written=True) if isinstance(self._backend, Restricted) else explicit
 
     @backend.setter
     def backend(self, backend: Backend) -> None:
