@@ -154,9 +154,7 @@ def read_pair(
     )
 
 
-def read_running_text(
-    network: LanguageModel, tokenizer: Tokenizer, tokens: Sequence[int], first: int = 1
-) -> Reading:
+def read_running_text(network: LanguageModel, tokenizer: Tokenizer, tokens: Sequence[int], first: int = 1) -> Reading:
     """Return how a language model reads tokens, and how each of them from the `first` on is predicted."""
     device, predicted = next(network.parameters()).device, tuple(tokens[first:])
 

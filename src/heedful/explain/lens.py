@@ -54,7 +54,9 @@ def look(reading: Reading, top: int) -> Lens:
     check_whole("top", top, least=1)
     stack, head = reading.stack, reading.head
     if stack is None or head is None:
-        raise UserError("The lens reads the layers of a Transformer, and this model has none that its output layer reads.")
+        raise UserError(
+            "The lens reads the layers of a Transformer, and this model has none that its output layer reads."
+        )
     with reading.computing():
         with record_states(reading.network) as record:
             reading.run(1)

@@ -3,9 +3,9 @@
 from abc import abstractmethod
 from collections.abc import Sequence
 
-from heedful.base.arguments import check_text
+from heedful.base.arguments import check_number, check_text
 from heedful.base.errors import UserError
-from heedful.explain.attribution import Attribution, AttributionKind, attribute
+from heedful.explain.attribution import TOLERANCE, Attribution, AttributionKind, attribute
 from heedful.explain.lens import Lens, look
 from heedful.explain.patching import Patches, patch
 from heedful.explain.readings import Reading
@@ -36,6 +36,7 @@ class Measures:
         *,
         kind: AttributionKind = "integrated",
         against: str | None = None,
+        tolerance: float = TOLERANCE,
         to: str | None = None,
     ) -> Attribution:
         """Return what each token of the input adds to log P of each token of the output, or of the label.
@@ -43,14 +44,14 @@ class Measures:
         `output` is the model's own by default: a translation, a label, candidates for masks; a language model predicts
         each token of the text or, with an `output`, that it follows the text. `against` asks why not another output:
         log P(output) - log P(against) is explained, at the first token in which they differ. `kind` is `integrated`
-        (integrated gradients), `gradient` (times input) or `erasure`. `to` is the language that a translator of several
-        translates to. A pair of texts is a tuple.
+        (integrated gradients, exact to the `tolerance`), `gradient` (times input) or `erasure`.
+        `to` is the language that a translator of several translates to. A pair of texts is a tuple.
         """
         chosen = self._choose(_checked(text), output, against is None, to)
         reading = self._read(text, chosen, to)
         if against is not None:
             reading = reading.contrasted(self._choose(text, check_text(against, "`against`"), False, to) or ())
-        return attribute(reading, kind)
+        return attribute(reading, kind, _positive(tolerance))
 
     def lens(self, text: Given, output: str | None = None, *, top: int = 5, to: str | None = None) -> Lens:
         """Return what the model would predict if its layers ended earlier: see `Lens`. Arguments as in `attribute`.
@@ -95,3 +96,9 @@ def _checked(text: Given, name: str = "`text`") -> Given:
     else:
         refuse_blank(check_text(text, name))
     return text
+
+
+def _positive(tolerance: float) -> float:
+    if check_number("`tolerance`", tolerance) <= 0:
+        raise UserError(f"`tolerance` must be greater than 0, but is {tolerance}.")
+    return tolerance

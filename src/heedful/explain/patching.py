@@ -110,9 +110,7 @@ def _sequence(reading: Reading, stack: nn.Module) -> str:
     return "target" if isinstance(stack, TransformerDecoder) and "target" in reading.inputs else first
 
 
-def _effects(
-    reading: Reading, stack: TransformerEncoder | TransformerDecoder, layer: int, states_SE: Tensor
-) -> Array:
+def _effects(reading: Reading, stack: TransformerEncoder | TransformerDecoder, layer: int, states_SE: Tensor) -> Array:
     """Return log P of the predictions with the state of each token replaced, and last with all of them: S + 1 x T."""
     places = [*range(len(states_SE)), _ALL]
     found = []
