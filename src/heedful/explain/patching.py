@@ -2,8 +2,8 @@
 
     effect(l, i) = log P(y | a, of which the state of token i after layer l is that of b)
 
-(Meng et al. 2022, where it is called causal tracing). Where the effect is as high as log P(y | b), the state carries what
-the network needs of b; where it is as low as log P(y | a), it does not matter. Layer 0 is the embedding.
+(Meng et al. 2022, where it is called causal tracing). Where the effect is as high as log P(y | b), the state carries
+what the network needs of b; where it is as low as log P(y | a), it does not matter. Layer 0 is the embedding.
 
 Shape letters of this file: K  copies of the text    T  predictions    S  tokens    E  width
 """

@@ -89,9 +89,8 @@ def _patches(found: Patches) -> Iterator[dict[str, str]]:
         yield {
             "name": f"patch-{one.part}",
             "title": f"Patches: states of the {one.part}",
-            "note": f"How much log P of \N{LEFT DOUBLE QUOTATION MARK}{said}\N{RIGHT DOUBLE QUOTATION MARK} changes when "
-            f"the state of a token after a layer is that of the other text. It is {before:.2f} for this text, and "
-            f"{after:.2f} for the other one.",
+            "note": f"How much log P of the output, {said}, changes when the state of a token after a layer is that of "
+            f"the other text. It is {before:.2f} for this text, and {after:.2f} for the other one.",
             "svg": heat_map(
                 one.values.sum(axis=2) - before,
                 title=f"Effect of states of the {one.part} on log P",
