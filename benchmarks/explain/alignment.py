@@ -11,7 +11,8 @@ greatest value: pieces of a source word add up, and those of a translated word a
     attention_mean   weights over the source, mean over all layers and heads
     best_head        weights of one head: the one with the least error on sentences of the validation part
     rollout          weights over the source of the last layer times the encoder's rollout (Abnar and Zuidema 2020)
-    gradient, integrated, erasure    see `heedful explain --attribute`
+    integrated, gradient, erasure    see `heedful explain --attribute`; `integrated_size` and others are their sizes,
+                     without regard to what speaks for a token or against it
 
 Records alignment.json: `aer`, the rate of `attention` over all sentences that were translated exactly, the share of
 these (`exact`), and their number; the rate of each way, such as `aer_erasure`, over the first `compared_sentences` of
@@ -81,7 +82,7 @@ def values_by_way(model: Translator, found: Explanation, head: tuple[int, int]) 
     """Return a value of each source token for each output token, in each way."""
     cross = found.attention("cross")
     assert found.alignment is not None, "a translator without attention has no alignment"
-    attributed = {
+    attributed: dict[str, Array] = {
         kind: model.attribute(found.text, found.output, kind=kind, tolerance=TOLERANCE).values["source"]
         for kind in KINDS
     }
@@ -91,6 +92,7 @@ def values_by_way(model: Translator, found: Explanation, head: tuple[int, int]) 
         "best_head": cross.weights[head],
         "rollout": cross.head_means()[-1] @ found.attention("encoder").rollout()[-1],
         **attributed,
+        **{f"{kind}_size": np.abs(values) for kind, values in attributed.items()},
     }
 
 
@@ -131,7 +133,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return error.exit_code
     for way, rate in compared.items():
-        print(f"{way:15} {rate:.4f}")
+        print(f"{way:16} {rate:.4f}")
     print(f"alignment error rate {figures['aer']} over {len(sentences):,} sentences: {path}")
     return 0
 
