@@ -30,7 +30,6 @@ KINDS: Final[tuple[AttributionKind, ...]] = get_args(AttributionKind)
 MOST_PREDICTIONS: Final = 256  # each costs backward passes
 _NODES: Final = 4  # of Gauss and Legendre in each interval of the path
 _INTERVALS: Final = 4  # at first
-TOLERANCE: Final = 0.05  # of log P
 _LEAST: Final = 2.0**-20  # length of an interval that is not halved again
 _MOST_INTERVALS: Final = 512
 
@@ -72,7 +71,7 @@ class Attribution(Measured):
         }
 
 
-def attribute(reading: Reading, kind: AttributionKind, tolerance: float = TOLERANCE) -> Attribution:
+def attribute(reading: Reading, kind: AttributionKind, tolerance: float = 0.05) -> Attribution:
     """Return what each token of the input adds to each prediction of a reading.
 
     Integrated gradients are sums over intervals of the path, whose differences of F are known. What sums miss is shared

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from heedful.base.arguments import check_number, check_text
 from heedful.base.errors import UserError
-from heedful.explain.attribution import TOLERANCE, Attribution, AttributionKind, attribute
+from heedful.explain.attribution import Attribution, AttributionKind, attribute
 from heedful.explain.lens import Lens, look
 from heedful.explain.patching import Patches, patch
 from heedful.explain.readings import Reading
@@ -36,7 +36,7 @@ class Measures:
         *,
         kind: AttributionKind = "integrated",
         against: str | None = None,
-        tolerance: float = TOLERANCE,
+        tolerance: float = 0.05,
         to: str | None = None,
     ) -> Attribution:
         """Return what each token of the input adds to log P of each token of the output, or of the label.

@@ -13,7 +13,7 @@ from tests.shared.refusals import Refusal, each, refuses
 from torch import Tensor, nn
 
 import heedful
-from heedful.explain.attribution import KINDS, TOLERANCE, Attribution
+from heedful.explain.attribution import KINDS, Attribution
 from heedful.nn.evaluation_mode import by_equation
 from heedful.nn.layers.embedding import Embedding
 
@@ -84,7 +84,7 @@ def test_integrated_gradients_sum_to_the_difference_of_outputs(name: str) -> Non
         expected = (reading.values() - silent.values())[0].double().numpy()
     np.testing.assert_allclose(found.differences, expected, atol=1e-4)
     np.testing.assert_allclose(sums_of(found), expected, atol=1e-3)
-    assert found.shared.max() <= TOLERANCE
+    assert found.shared.max() <= 0.05
     assert {key: len(one) for key, one in found.inputs.items()} == {k: v.shape[1] for k, v in found.values.items()}
 
 
@@ -207,7 +207,7 @@ def test_where_outputs_jump_what_is_shared_out_says_so() -> None:
     """Attention in a window that moves by whole tokens: no integral sums to the difference."""
     found = model_named("recurrent-luong-local").attribute("the dog")
     np.testing.assert_allclose(sums_of(found), found.differences, atol=1e-3)
-    assert found.shared.max() > TOLERANCE
+    assert found.shared.max() > 0.05
 
 
 @each([
