@@ -72,7 +72,7 @@ def test_a_page_draws_them(tmp_path: Path) -> None:
         "regressors of texts, but the task of this model is `tag`: leave them out.",
     ),
     ("recurrent-cho", ["--attribute", "sum"], "`sum` is not a kind of attribution"),
-    ("recurrent-cho", ["--lens"], "The lens reads the layers of a Transformer"),
+    ("recurrent-cho", ["--lens"], "The lens reads the layers of a Tr"),
 ])  # fmt: skip
 def test_what_cannot_be_answered_is_refused(
     model: str, arguments: list[str], message: str, tmp_path: Path, capsys: Capture

@@ -17,7 +17,7 @@ from heedful.explain.attribution import KINDS, Attribution
 from heedful.nn.evaluation_mode import by_equation
 from heedful.nn.layers.embedding import Embedding
 
-BUNDLES = Path(__file__).parents[2] / "golden/bundles"
+BUNDLES = Path(__file__).parents[3] / "golden/bundles"
 SENTENCE, REVIEW = "the dog sees the tree today.", "The film was dull."
 PAIR = (REVIEW, "I liked it a lot.")
 ASKED: dict[str, Any] = {

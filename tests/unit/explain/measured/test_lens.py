@@ -12,7 +12,7 @@ from tests.shared.refusals import refuses
 import heedful
 from heedful.nn.evaluation_mode import by_equation
 
-BUNDLES = Path(__file__).parents[2] / "golden/bundles"
+BUNDLES = Path(__file__).parents[3] / "golden/bundles"
 ASKED: dict[str, Any] = {
     "transformer": "the dog sees the tree today.",
     "transformer-pre-norm-rope-separate": "the dog sees the tree today.",

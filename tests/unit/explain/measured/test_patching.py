@@ -13,7 +13,7 @@ from torch import Tensor
 import heedful
 from heedful.nn.evaluation_mode import by_equation
 
-BUNDLES = Path(__file__).parents[2] / "golden/bundles"
+BUNDLES = Path(__file__).parents[3] / "golden/bundles"
 ASKED: dict[str, tuple[Any, Any]] = {  # texts that differ in one token
     "transformer-additive-entmax": ("the dog sees the tree today.", "the cat sees the tree today."),
     "classifier-transformer": ("The film was dull.", "The film was mull."),
