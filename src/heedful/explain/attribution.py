@@ -24,6 +24,7 @@ from torch import Tensor
 from heedful.base.errors import UserError
 from heedful.explain.explanation import Array, Measured, TokenSequence
 from heedful.explain.readings import Reading, chunks_of
+from heedful.native.int8 import is_int8
 
 AttributionKind = Literal["integrated", "gradient", "erasure"]
 KINDS: Final[tuple[AttributionKind, ...]] = get_args(AttributionKind)
@@ -80,6 +81,10 @@ def attribute(reading: Reading, kind: AttributionKind, tolerance: float = 0.05) 
     """
     if kind not in KINDS:
         raise UserError(f"`{kind}` is not a kind of attribution: use `{'`, `'.join(KINDS[:-1])}` or `{KINDS[-1]}`.")
+    if kind != "erasure" and is_int8(reading.network):
+        raise UserError(
+            "A model in int8 has no gradients: load it in the precision `float32`, or use the kind `erasure`."
+        )
     if len(reading.chosen) > MOST_PREDICTIONS:
         raise UserError(
             f"There are {len(reading.chosen):,} predictions to attribute, but at most {MOST_PREDICTIONS} are: shorten "

@@ -13,7 +13,7 @@ from tests.shared.refusals import Refusal, each, refuses
 from torch import Tensor, nn
 
 import heedful
-from heedful.explain.attribution import KINDS, Attribution
+from heedful.explain.attribution import KINDS, Attribution, AttributionKind
 from heedful.nn.evaluation_mode import by_equation
 from heedful.nn.layers.embedding import Embedding
 
@@ -269,3 +269,13 @@ def test_wrong_questions_are_refused(refusal: Refusal) -> None:
 def test_so_many_predictions_are_refused() -> None:
     with refuses("There are 300 predictions to attribute, but at most 256 are: shorten the text."):
         model_named("language-recurrent").attribute("dog " * 300)
+
+
+def test_a_model_in_int8_is_explained_by_erasure_alone() -> None:
+    model = heedful.load(BUNDLES / "transformer-relative-silu", heedful.Translator, device="cpu", precision="int8")
+    message = "A model in int8 has no gradients: load it in the precision `float32`, or use the kind `erasure`."
+    kinds: tuple[AttributionKind, ...] = ("integrated", "gradient")
+    for kind in kinds:
+        with refuses(message):
+            model.attribute("the dog", kind=kind)
+    assert model.attribute("the dog", kind="erasure").values["source"].any()
