@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     from heedful.config.recipe import Recipe
     from heedful.data.tokenize.own_tokenizer import TextTokenizer
     from heedful.data.tokenize.vocabularies import Vocabularies
+    from heedful.explain.attribution import Attribution
     from heedful.explain.explanation import (
         AttentionWeights,
         Explanation,
         TokenPrediction,
         TokenSequence,
     )
+    from heedful.explain.lens import Lens
+    from heedful.explain.patching import Patches
     from heedful.lab.compare import Comparison, System
     from heedful.lab.comparing import compare
     from heedful.metrics.own_metrics import Metric
@@ -72,6 +75,7 @@ limit_spinning()  # before anything imports torch, whose threads would otherwise
 __all__ = [
     "Answer",
     "AttentionWeights",
+    "Attribution",
     "Callback",
     "Candidate",
     "Caption",
@@ -90,12 +94,14 @@ __all__ = [
     "ImageClassifier",
     "ImageRegressor",
     "Leaf",
+    "Lens",
     "MachineError",
     "MaskFiller",
     "Metric",
     "PairScore",
     "Parse",
     "Parser",
+    "Patches",
     "Reader",
     "Recipe",
     "Reranked",
@@ -137,6 +143,7 @@ __all__ = [
 _HOMES = {  # modules that are imported when a name is first used
     "Answer": "heedful.tasks.answer.answer",
     "AttentionWeights": "heedful.explain.explanation",
+    "Attribution": "heedful.explain.attribution",
     "Callback": "heedful.runs.callbacks",
     "Candidate": "heedful.tasks.fill.model",
     "Caption": "heedful.tasks.caption.model",
@@ -150,11 +157,13 @@ _HOMES = {  # modules that are imported when a name is first used
     "Generation": "heedful.tasks.generate.generation",
     "GenerationStream": "heedful.tasks.generate.continuing",
     "Leaf": "heedful.base.trees",
+    "Lens": "heedful.explain.lens",
     "MaskFiller": "heedful.tasks.fill.model",
     "Metric": "heedful.metrics.own_metrics",
     "PairScore": "heedful.tasks.translate.scoring",
     "Parse": "heedful.tasks.parse.model",
     "Parser": "heedful.tasks.parse.model",
+    "Patches": "heedful.explain.patching",
     "ImageAnswer": "heedful.tasks.classify.classification",
     "ImageAnswerer": "heedful.tasks.classify.image_models",
     "ImageClassifier": "heedful.tasks.classify.image_models",

@@ -234,14 +234,7 @@ def explain_by_gradients(
     """
     if not 0 < len(chosen) <= _MOST:
         return []
-    with (
-        torch.inference_mode(False),
-        torch.enable_grad(),
-        _without_cudnn(next(network.parameters()).device),
-        evaluation_mode(network),
-        by_equation(),
-        _embeddings(network) as embedded,
-    ):
+    with differentiable(network), _embeddings(network) as embedded:
         log_p_TV = scores().float()
         if log_p_TV.shape[1] > 1:
             log_p_TV = log_p_TV.log_softmax(dim=1)
@@ -255,6 +248,19 @@ def explain_by_gradients(
     sizes_TS = torch.stack(rows)
     shares_TS = sizes_TS / sizes_TS.sum(dim=1, keepdim=True).clamp(min=1e-30)
     return [AttentionWeights("gradient", shares_TS[None, None].cpu().numpy(), queries, keys)]
+
+
+@contextmanager
+def differentiable(network: nn.Module) -> Iterator[None]:
+    """Compute by the equations, without dropout and with gradients, whatever the caller does."""
+    with (
+        torch.inference_mode(False),
+        torch.enable_grad(),
+        _without_cudnn(next(network.parameters()).device),
+        evaluation_mode(network),
+        by_equation(),
+    ):
+        yield
 
 
 _CUDNN: Final = Lock()  # two threads that restored each other's settings would leave cuDNN turned off

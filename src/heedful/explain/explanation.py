@@ -1,9 +1,10 @@
 """What a model did with a text or an image: arrays of numpy, with names for their axes."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
-from typing import Any, Final, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 import torch
@@ -169,6 +170,16 @@ class ExplainedImage:
         }
 
 
+class Measured(ABC):
+    """Numbers that explain an output, besides weights: attributions, a lens, patches."""
+
+    name: ClassVar[str]  # of their object in JSON
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return them as numbers, texts, lists and dictionaries, for JSON."""
+
+
 @dataclass(frozen=True, eq=False)
 class Explanation:
     """The weights with which a model read a text, and its predictions."""
@@ -192,6 +203,7 @@ class Explanation:
     tree: str = ""  # the parse of the text, with brackets
     image: ExplainedImage | None = None  # the image whose patches are the sequence `patches`
     cut: bool = False  # whether the text is longer than the model reads, and was cut
+    measured: tuple[Measured, ...] = ()  # attributions, the lens and patches, where they were asked for
 
     def __getattr__(self, name: str) -> Any:
         if name != "picture":  # the name of `image` in an earlier version
@@ -283,4 +295,5 @@ class Explanation:
             "search": [asdict(node) for node in self.search],
             "tree": self.tree,
             "image": None if self.image is None else self.image.to_json(),
+            **{one.name: one.to_json() for one in self.measured},
         }

@@ -26,6 +26,7 @@ from heedful.explain.explanation import (
     TokenPrediction,
     TokenSequence,
 )
+from heedful.explain.readings import Reading
 from heedful.explain.recorded_states import GateValues, LayerStates
 from heedful.explain.texts import explain_tokens
 from heedful.models.networks import EncoderDecoder, LanguageModel
@@ -129,6 +130,50 @@ def explain_running_text(
     along = {"text": sequences["text"]}
     gates, states = captured.explain_gates(along), captured.explain_states(along)
     return GeneratedText(sequences, tuple(attentions), predictions, gates=gates, states=states)
+
+
+def read_pair(
+    network: EncoderDecoder, vocabularies: Vocabularies, source: Sequence[int], target: Sequence[int]
+) -> Reading:
+    """Return how a source is read without `</s>`, and how each token of a target is predicted."""
+    read, given, device = [*source, END], [BEGIN, *target[:-1]], next(network.parameters()).device
+    tokenizer = vocabularies["target"]
+
+    def run(copies: int) -> Tensor:
+        scores: Tensor = network(Packed.of([read] * copies).to(device), Packed.of([given] * copies).to(device))
+        return scores.unflatten(0, (copies, -1))
+
+    sequences = {
+        "source": TokenSequence.of(vocabularies["source"], read),
+        "target": TokenSequence.of(tokenizer, given),
+    }
+    written = TokenSequence.of(tokenizer, target)
+    head, decoder = network.output, network.get_submodule("decoder")
+    return Reading(
+        network, run, sequences, written, tuple(target), tokenizer.pieces, causal=True, head=head, reader=decoder
+    )
+
+
+def read_running_text(network: LanguageModel, tokenizer: Tokenizer, tokens: Sequence[int], first: int = 1) -> Reading:
+    """Return how a language model reads tokens, and how each of them from the `first` on is predicted."""
+    device, predicted = next(network.parameters()).device, tuple(tokens[first:])
+
+    def run(copies: int) -> Tensor:
+        scores: Tensor = network(Packed.of([list(tokens[:-1])] * copies).to(device))
+        return scores.unflatten(0, (copies, -1))
+
+    return Reading(
+        network,
+        run,
+        {"text": TokenSequence.of(tokenizer, tokens[:-1])},
+        TokenSequence.of(tokenizer, predicted),
+        predicted,
+        tokenizer.pieces,
+        rows=tuple(range(first - 1, len(tokens) - 1)),
+        causal=True,
+        head=network.output,
+        reader=network.get_submodule("decoder"),
+    )
 
 
 def _decode(network: EncoderDecoder, memory: Packed, inputs_T: Tensor) -> Tensor:

@@ -243,6 +243,10 @@ class StateRecord:
                 found.append(LayerStates(_part(name, stack), tokens, values, self._outputs[name].float().cpu().numpy()))
         return tuple(found)
 
+    def of(self, name: str) -> list[Tensor]:
+        """Return the states of the part of this name: what its first layer read, and what each layer returned."""
+        return self._layers[name]
+
     def watch(self, name: str, stack: _Stack) -> Iterator[RemovableHandle]:
         """Record a part from now on, and yield the hooks that do."""
         self._stacks[name] = stack

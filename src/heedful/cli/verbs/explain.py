@@ -3,7 +3,7 @@
 from dataclasses import replace
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 from heedful.base.errors import UserError
 from heedful.base.files import expand_user
@@ -64,6 +64,29 @@ def command(
             metavar="OLD=NEW",
         ),
     ] = None,
+    attribution: Annotated[
+        str | None,
+        option(
+            "Also show what each input token adds to log P of each output: integrated, gradient or erasure.",
+            "--attribute",
+            metavar="KIND",
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        option("With --attribute, explain why the output is not this text or label.", metavar="OUTPUT"),
+    ] = None,
+    lens: Annotated[
+        bool, option("Also show what a Transformer would predict if its layers ended earlier.", "--lens")
+    ] = False,
+    patch: Annotated[
+        str | None,
+        option(
+            "Also show which states make the difference to another text with as many tokens.",
+            "--patch",
+            metavar="TEXT",
+        ),
+    ] = None,
     search: Annotated[
         bool, option("Also show the beam search as a tree, where there is one.", "--search/--no-search")
     ] = True,
@@ -119,6 +142,13 @@ def command(
         )
     if as_svg and len(lines) > 1 and not as_map:
         raise UserError(f"--svg draws one text, but there are {len(lines):,}: give one, or leave out --svg.")
+    measured = _Measured(attribution, against, lens, patch, target, to)
+    if measured.asked and (as_svg or as_map or swapped):
+        raise UserError(
+            "--attribute, --lens and --patch add to a page or to --json: leave out --svg, --map and --swap."
+        )
+    if against is not None and attribution is None:
+        raise UserError("--against is what an attribution compares with: add --attribute integrated.")
     if as_map and imaged:
         raise UserError("--map is of texts, but this model reads images: leave it out.")
     if target is not None and len(lines) > 1 and not as_map:
@@ -138,10 +168,15 @@ def command(
     def explain() -> "list[Explanation]":
         """Explain each text or image, and again with other words if there are any."""
         after = [explain_line(loaded, line, where, **asked, swapped=swapped or None) for line, where in lines]
-        return [one for each in after for one in (each.before, each) if one is not None]
+        found = [one for each in after for one in (each.before, each) if one is not None]
+        if not measured.asked:
+            return found
+        return [measured.add(loaded, one, *line) for one, line in zip(found, lines, strict=True)]
 
     with messages.busy("explaining"):
-        check_options(loaded, question, target, to)
+        if measured.asked:
+            measured.check(loaded)
+        check_options(loaded, question, None if measured.asked else target, to)
         found = explain()
     if heads:
         change = "without " + ", ".join(f"{kind} layer {layer + 1} head {head + 1}" for kind, layer, head in heads)
@@ -162,6 +197,49 @@ def command(
     from heedful.explain.pages.page import explorer_page
 
     write_page(explorer_page(found, name, gates is not False) if page else attention_svg(found[0]), output)
+
+
+class _Measured(NamedTuple):
+    """What is asked besides an explanation: an attribution, the lens, patches."""
+
+    attribution: str | None
+    against: str | None
+    lens: bool
+    patch: str | None
+    target: str | None
+    to: str | None
+
+    @property
+    def asked(self) -> bool:
+        """Whether anything is."""
+        return self.attribution is not None or self.lens or self.patch is not None
+
+    def check(self, model: Any) -> None:
+        """Refuse models of tasks that have none of these."""
+        if not hasattr(model, "attribute"):
+            raise UserError(
+                "--attribute, --lens and --patch are for translators, language models, masked language models, "
+                f"classifiers and regressors of texts, but the task of this model is `{model.recipe.rules.name}`: "
+                "leave them out."
+            )
+
+    def add(self, model: Any, found: "Explanation", line: str, where: str) -> "Explanation":
+        """Return the explanation of a line with what is asked."""
+        text, more = _given(model, line, where), {"to": self.to}
+        made = []
+        if self.attribution is not None:
+            made.append(model.attribute(text, self.target, kind=self.attribution, against=self.against, **more))
+        if self.lens:
+            made.append(model.lens(text, self.target, **more))
+        if self.patch is not None:
+            made.append(model.patch(text, _given(model, self.patch, "--patch"), self.target, **more))
+        return replace(found, measured=tuple(made))
+
+
+def _given(model: Any, line: str, where: str) -> str | tuple[str, str]:
+    """Return a text, or the two texts of a line where the model reads pairs."""
+    read = text_of_line(line, model.paired, where) if hasattr(model, "paired") else None
+    return line if read is None or read.second is None else (read.text, read.second)
 
 
 def _head(given: str) -> Any:

@@ -15,6 +15,7 @@ from heedful.base.trees import read_tree
 from heedful.config.task_rules import TaskRules
 from heedful.config.tasks import TASKS
 from heedful.explain.explanation import Array, Explanation
+from heedful.explain.pages.measured import draw_measured
 from heedful.explain.pages.trees import beam_svg, parse_svg
 from heedful.explain.recorded_states import GateValues
 from heedful.pages.charts.heat_maps import heat_map
@@ -112,6 +113,8 @@ def _drawings(found: Explanation) -> Iterator[dict[str, str]]:
             "log P over the length penalty. The one that was found is blue.",
             "svg": beam_svg(found.search, f"Beam search for {found.text}"),
         }
+    for one in found.measured:
+        yield from draw_measured(one)
 
 
 def _png(pixels: NDArray[np.uint8]) -> bytes:

@@ -7,12 +7,14 @@ from typing import Any, ClassVar, Generic, TypeVar, Unpack, overload
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn.functional import logsigmoid
 
 from heedful.base.arguments import check_text
 from heedful.base.errors import UserError
 from heedful.base.options import show_options
 from heedful.base.packed import Packed
 from heedful.data.corpora.texts import Text, classes_of
+from heedful.explain.readings import log_probabilities
 from heedful.models.bundle import NetworkType
 from heedful.models.hierarchical import HierarchicalEncoder
 from heedful.models.networks import Classifier
@@ -121,6 +123,17 @@ class TextClassifier(
         `data` are texts with labels in any form that `heedful.train` takes: tuples, dictionaries, columns, frames.
         """
         return self._evaluate(data, **options)
+
+    def _scale(self) -> Callable[[Tensor], Tensor]:
+        return logsigmoid if self.several else log_probabilities
+
+    def _output_of(self, name: str) -> int:
+        if name not in self.labels:
+            raise UserError(f"`{name}` is not a class of this model: it has {listed(self.labels)}.")
+        return self.labels.index(name)
+
+    def _output_names(self, outputs: Sequence[int]) -> Sequence[str]:
+        return [self.labels[number] for number in outputs]
 
     def _truth(self, rows: Sequence[Text], name: str) -> Sequence[Sequence[int]]:
         return classes_of(rows, self.labels, name)

@@ -2,16 +2,17 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, overload
 
 import numpy as np
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from heedful.base.arguments import check_one_each, check_several, check_text, check_texts, check_whole
-from heedful.base.errors import UserError
-from heedful.base.packed import Packed
+from heedful.base.errors import UserError, counted
+from heedful.base.packed import Layout, Packed
 from heedful.config.corpora.containers import Jsonl
 from heedful.config.model.encoder_only import BertModel
 from heedful.config.task_rules import model_of
@@ -21,10 +22,12 @@ from heedful.data.text_form import TextForm
 from heedful.data.tokenize.tokenizer import BEGIN, END
 from heedful.explain.capture import capture_weights, explain_by_gradients
 from heedful.explain.explanation import Explanation, TokenSequence
+from heedful.explain.measuring import Chosen, Given, Measures, pair_of, refuse_language
+from heedful.explain.readings import Reading
 from heedful.explain.texts import explain_reading, explain_swapped, explain_tokens, refuse_blank
 from heedful.models.bundle import Bundle
 from heedful.models.networks import MaskedModel
-from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.nn.evaluation_mode import by_equation, evaluation_mode
 from heedful.tasks.fill.evaluation import MaskedEvaluation, evaluate_masked
 from heedful.tasks.fill.mask_text import MaskTextCodec, TextParts, split_at_masks
 from heedful.tasks.fill.rules import FILL
@@ -56,7 +59,7 @@ class Filled:
 _BLANK: Final = Filled("", ())
 
 
-class MaskFiller(Embeds[MaskedModel]):
+class MaskFiller(Embeds[MaskedModel], Measures):
     """A trained masked language model with its recipe and its tokenizer.
 
     It runs on the device and in the precision that `load` chose.
@@ -161,9 +164,7 @@ class MaskFiller(Embeds[MaskedModel]):
         packed, places_P = self._packed([question])
         packed, places_P = packed.to(self.device), places_P.to(self.device)
 
-        def scores() -> Tensor:
-            return self.network.head.output(self.network.masked(self.network(packed), places_P))
-
+        scores = partial(self._scores, packed, places_P)
         with evaluation_mode(self.network), capture_weights(self.network) as captured:
             logits_PV = scores()
         tokenizer, indices = self.vocabularies["text"], places_P.tolist()
@@ -184,6 +185,57 @@ class MaskFiller(Embeds[MaskedModel]):
             found,
             states=captured.explain_states({"text": sequences["text"]}),
         )
+
+    def _choose(self, text: Given, output: str | None, each: bool, to: str | None) -> Chosen:
+        refuse_language(to)
+        read, places_P = self._masked(text)
+        tokenizer = self.vocabularies["text"]
+        if output is None:
+            with torch.no_grad(), evaluation_mode(self.network), by_equation():
+                logits_PV = self._scores(read, places_P)
+            return (logits_PV[:, tokenizer.markers :].argmax(dim=1) + tokenizer.markers).tolist()
+        pieces: Sequence[int] = tokenizer.encode(self._wording.form(check_text(output, "`output`")))
+        if len(pieces) != len(places_P):
+            raise UserError(
+                f"`{output}` is {counted(len(pieces), 'piece')}, but the text has {counted(len(places_P), 'mask')}: "
+                "give one piece for each."
+            )
+        return pieces
+
+    def _read(self, text: Given, chosen: Chosen, to: str | None) -> Reading:
+        read, places_P = self._masked(text)
+        tokenizer, tokens = self.vocabularies["text"], read.layout.tokens
+
+        def run(copies: int) -> Tensor:
+            segments = None if read.segments is None else read.segments.repeat(copies)
+            several = Packed(read.values.repeat(copies), Layout.of([tokens] * copies).to(self.device), segments)
+            first_K1 = tokens * torch.arange(copies, device=self.device).unsqueeze(1)
+            return self._scores(several, (first_K1 + places_P).flatten()).unflatten(0, (copies, -1))
+
+        return Reading(
+            self.network,
+            run,
+            {"text": TokenSequence.of(tokenizer, read.values.tolist())},
+            TokenSequence.named(tokenizer.pieces(list(chosen or ()))),
+            tuple(chosen or ()),
+            tokenizer.pieces,
+            places=tuple(places_P.tolist()),
+            head=lambda states_NE: self.network.head(states_NE.index_select(0, places_P)),
+            reader=self.network.encoder,
+        )
+
+    def _masked(self, text: Given) -> tuple[Packed, Int[Tensor, "P"]]:
+        """Return a text or a pair as the network reads it, and the packed indices of its masks."""
+        first, second = pair_of(text)
+        if second is not None:
+            self._check_segments()
+        (question,) = self._questions([(first,) if second is None else (first, second)], ["`text`"])
+        packed, places_P = self._packed([question])
+        return packed.to(self.device), places_P.to(self.device)
+
+    def _scores(self, read: Packed, places_P: Int[Tensor, "P"]) -> Float[Tensor, "P V"]:
+        scores_PV: Tensor = self.network.head.output(self.network.masked(self.network(read), places_P))
+        return scores_PV
 
     def _check_segments(self) -> None:
         if self._config.segments < 2:

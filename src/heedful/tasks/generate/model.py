@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from typing import Literal, Unpack, overload
 
+import torch
+
 from heedful.base.arguments import check_text, check_texts
 from heedful.base.errors import UserError, by_caller
 from heedful.base.options import show_options
+from heedful.base.packed import Packed
 from heedful.config.checks import carries_state
 from heedful.config.corpora.containers import Jsonl
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
@@ -19,10 +22,12 @@ from heedful.data.tokenize.tokenizer import BEGIN, END, UNKNOWN
 from heedful.decode.scorer import SingleModel
 from heedful.decode.search import ProgressCallback
 from heedful.explain.explanation import Explanation
-from heedful.explain.generators import explain_running_text
+from heedful.explain.generators import explain_running_text, read_running_text
+from heedful.explain.measuring import Chosen, Given, Measures, refuse_language, single_text
+from heedful.explain.readings import Reading
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.networks import LanguageModel
-from heedful.nn.evaluation_mode import evaluation_mode
+from heedful.nn.evaluation_mode import by_equation, evaluation_mode
 from heedful.tasks.generate.continuation_text import unspellable
 from heedful.tasks.generate.continuing import (
     Continuing,
@@ -44,7 +49,7 @@ from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.sequences.token_scores import END_PIECE
 
 
-class TextGenerator(Embeds[LanguageModel]):
+class TextGenerator(Embeds[LanguageModel], Measures):
     """A trained language model with its recipe and its tokenizer.
 
     It runs on the device and in the precision that `load` chose.
@@ -188,14 +193,39 @@ class TextGenerator(Embeds[LanguageModel]):
         refuse_blank(check_text(text, "`text`"))
         if swapped is not None:
             return explain_swapped(lambda other: self.explain(other, top=top, gradients=gradients), text, swapped)
-        tokens = [BEGIN, *self._tokens(text, "`text`")]
-        if self.window is not None and len(tokens) - 1 > self.window:
-            raise UserError(
-                f"The text has {len(tokens) - 1:,} tokens, but the model sees at most {self.window:,} "
-                "(`data.max_length`): shorten it."
-            )
+        tokens = self._seen([BEGIN, *self._tokens(text, "`text`")])
         found = explain_running_text(self.network, self.vocabularies, tokens, top, gradients)
         return found.explanation(self.recipe, text, "")
+
+    def _choose(self, text: Given, output: str | None, each: bool, to: str | None) -> Chosen:
+        refuse_language(to)
+        if output is None and each:
+            return None
+        read = [BEGIN, *self._tokens(single_text(text), "`text`")]
+        if output is None:
+            with torch.no_grad(), evaluation_mode(self.network), by_equation():
+                (*_, last_V) = self.network(Packed.of([self._seen(read, 0)]).to(self.device))
+            return [int(last_V.argmax())]
+        written = [BEGIN, *self._tokens(single_text(text) + check_text(output, "`output`"), "`output`")]
+        found = written[len(read) :] if written[: len(read)] == read else self._tokens(output, "`output`")
+        if not found:
+            raise UserError("`output` is empty, but it is what follows the text: give some text.")
+        return found
+
+    def _read(self, text: Given, chosen: Chosen, to: str | None) -> Reading:
+        read = [BEGIN, *self._tokens(single_text(text), "`text`")]
+        first = 1 if chosen is None else len(read)
+        tokens = self._seen([*read, *(chosen or ())])
+        return read_running_text(self.network, self.vocabularies["text"], tokens, first)
+
+    def _seen(self, tokens: list[int], predicted: int = 1) -> list[int]:
+        """Return tokens of which the model sees all, or all but the last, which is predicted; refuse too many."""
+        if self.window is not None and len(tokens) - predicted > self.window:
+            raise UserError(
+                f"The text has {len(tokens) - predicted:,} tokens, but the model sees at most {self.window:,} "
+                "(`data.max_length`): shorten it."
+            )
+        return tokens
 
     # --- prompts ------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from heedful.base.errors import UserError
 from heedful.base.options import show_options
 from heedful.config.decode import SearchOptions
 from heedful.data.corpora.in_memory import read_rows
+from heedful.data.tokenize.tokenizer import END
 from heedful.decode.constraints.words.planner import WordPlanner
 from heedful.decode.query import Query, bounded, text_queries
 from heedful.decode.search import ProgressCallback
@@ -26,12 +27,12 @@ from heedful.models.networks import EncoderDecoder
 from heedful.tasks.shared.answering.streaming import CHUNK, answer_stream
 from heedful.tasks.shared.loaded_model import listed
 from heedful.tasks.shared.sequences.asked import Asked, Found
-from heedful.tasks.shared.sequences.model import SequenceModel
+from heedful.tasks.shared.sequences.measuring import MeasuredPairs
 from heedful.tasks.shared.sequences.pipeline import Asking
 from heedful.tasks.shared.sequences.search_options import SearchRequest, refuse_nbest, resolve
 from heedful.tasks.shared.sequences.text_codec import Languages
 from heedful.tasks.shared.sequences.text_evaluation import scoring_of
-from heedful.tasks.shared.sequences.token_scores import END_PIECE, refuse_long_side, refuse_side_without_positions
+from heedful.tasks.shared.sequences.token_scores import END_PIECE
 from heedful.tasks.translate.evaluation import TranslationEvaluation, each_variant
 from heedful.tasks.translate.lexicon import Lexicon, read_lexicon
 from heedful.tasks.translate.rules import TRANSLATE
@@ -41,7 +42,7 @@ from heedful.tasks.translate.translation import Translation as Translation
 from heedful.tasks.translate.word_rules import WordRules, ask_with_words
 
 
-class Translator(SequenceModel):
+class Translator(MeasuredPairs):
     """A trained model with its recipe and tokenizers, or an ensemble with those of the first model."""
 
     _rules = TRANSLATE
@@ -344,20 +345,9 @@ class Translator(SequenceModel):
         """
         return self.wording.encode(texts, to, raw, name, first)
 
-    def check_lengths(self, sources: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
-        """Refuse a source that cannot be scored, as it is too long; `first` is the number of the first line."""
-        self._check_positions(sources, name, first)
-        for number, source in enumerate(sources, start=first):
-            refuse_long_side(source, f"{name}, line {number:,}")
-
-    def check_targets(self, targets: Sequence[Sequence[int]], name: str, first: int = 1) -> None:
-        """Refuse a target that cannot be scored, as it is too long."""
-        limits = [network.decoder.longest for network in self.networks]
-        longest = min((limit for limit in limits if limit is not None), default=None)
-        for number, target in enumerate(targets, start=first):
-            where = f"{name}, line {number:,}: the reference"
-            refuse_long_side(target, where)
-            refuse_side_without_positions(target, longest, self._limiting_key, where)
+    def _found(self, text: str, to: str | None) -> list[int]:
+        (best, *_), *_ = self.translate_detailed([text], to=to) if to else self.translate_detailed([text])
+        return [*best.tokens, END] if best.complete else [*best.tokens]
 
     def _request(self, nbest: int, options: SearchOptions) -> SearchRequest:
         return resolve(options, self.recipe.decode, nbest, self.vocabularies["target"].tags.values())

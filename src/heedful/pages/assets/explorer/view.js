@@ -42,11 +42,11 @@ export function mountExplorer(root, item, word = null) {
   async function show(item, word) {
     clear();
     root.append(resultPart(item));
-    const drawn = (beam) => root.append(...item.drawings.filter(({ name }) => (name === "beam") === beam).map(drawingPart));
-    drawn(false);
+    const drawn = (parse) => root.append(...item.drawings.filter(({ name }) => (name === "parse") === parse).map(drawingPart));
+    drawn(true);
     if (item.alignment) addPart(item.image ? captionPart(item) : alignmentPart(item));
     if (item.predictions.length) root.append(predictionPart(item));
-    drawn(true);
+    drawn(false);
     const attention = element("div");
     root.append(attention);
     if (item.states.length) addPart(statesPart(item.states, item.sequences));

@@ -1,6 +1,6 @@
 """Explanations of one output: what a model attended to in a text, an image or a question about one, and gradients."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +10,9 @@ from torch import Tensor
 from heedful.base.packed import Nested, Packed
 from heedful.explain.capture import Capture, capture_weights, explain_by_gradients
 from heedful.explain.explanation import AttentionWeights, ExplainedImage, Explanation, TokenSequence
+from heedful.explain.readings import Reading
 from heedful.explain.texts import explain_reading, name_inputs
+from heedful.models.networks import PooledNetwork
 from heedful.nn.evaluation_mode import evaluation_mode
 from heedful.tasks.shared.loaded_model import LoadedModel
 
@@ -85,4 +87,40 @@ def explain_output(
         gates=gates,
         states=captured.explain_states(sequences),
         **further,
+    )
+
+
+def read_pooled(
+    model: LoadedModel[Any],
+    batch: Callable[[int], Packed | Nested],
+    chosen: int,
+    names: Callable[[Sequence[int]], Sequence[str]],
+    scale: Callable[[Tensor], Tensor] | None,
+) -> Reading:
+    """Return how a text, a pair or a document is read and its output is predicted; `batch` makes copies of it.
+
+    `scale` turns scores into log probabilities; without one, the output is a number.
+    """
+    network, read = model.network, batch(1)
+
+    def run(copies: int) -> Tensor:
+        scores_BC: Tensor = network(batch(copies))
+        return scores_BC.unsqueeze(1)
+
+    def head(states_NE: Tensor) -> Tensor:
+        assert isinstance(read, Packed)
+        scores_BC: Tensor = network.scores(read.with_values(states_NE))
+        return scores_BC
+
+    layered = isinstance(read, Packed) and isinstance(network, PooledNetwork) and scale is not None
+    return Reading(
+        network,
+        run,
+        {"text": name_inputs(model.vocabularies["text"], read)["text"]},
+        TokenSequence.named(names([chosen])),
+        (chosen,),
+        names,
+        scale=scale or torch.Tensor.float,
+        head=head if layered else None,
+        reader=network.get_submodule("pooled.encoder") if layered else None,
     )

@@ -7,6 +7,7 @@ import time
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
@@ -30,6 +31,8 @@ from heedful.data.prepare.images import decode_all, image_streams
 from heedful.data.text_form import TextForm
 from heedful.data.token_store import TokenStore
 from heedful.explain.explanation import ExplainedImage, Explanation
+from heedful.explain.measuring import Chosen, Given, Measures, pair_of, refuse_language
+from heedful.explain.readings import Reading
 from heedful.explain.texts import explain_swapped, refuse_blank
 from heedful.models.bundle import Bundle, NetworkType
 from heedful.nn.evaluation_mode import evaluation_mode
@@ -37,7 +40,7 @@ from heedful.tasks.shared.answering.streaming import CHUNK, answer_stream, chunk
 from heedful.tasks.shared.embeddings import Embeds
 from heedful.tasks.shared.loaded_model import Evaluates, Found, LoadedModel
 from heedful.tasks.shared.old_names import takes_old_names
-from heedful.tasks.shared.pooled.explaining import Output, explain_image, explain_text
+from heedful.tasks.shared.pooled.explaining import Output, explain_image, explain_text, read_pooled
 from heedful.tasks.shared.pooled.network_outputs import collator_of, outputs_of_rows
 
 Prediction = TypeVar("Prediction")
@@ -76,9 +79,9 @@ class PooledModel(Evaluates[NetworkType, Found], Generic[NetworkType, Found, Pre
         """Return what makes batches of a store."""
         return collator_of(self.recipe, len(self.vocabularies.labels))
 
-    def _inputs(self, row: Any) -> Any:
-        """Return one row as the network reads it."""
-        return self._collator().batch([self.store([row])], np.arange(1)).to(self.device).inputs
+    def _inputs(self, row: Any, copies: int = 1) -> Any:
+        """Return one row as the network reads it, or copies of it."""
+        return self._collator().batch([self.store([row] * copies)], np.arange(copies)).to(self.device).inputs
 
     def _counts(self, store: TokenStore) -> Indices | None:
         """Return the number of outputs of each row of a store; None where each has one."""
@@ -118,7 +121,7 @@ class PooledModel(Evaluates[NetworkType, Found], Generic[NetworkType, Found, Pre
         return rows
 
 
-class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[NetworkType]):
+class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[NetworkType], Measures):
     """A trained model with one output for a text, a pair of texts or a document."""
 
     def __init__(self, bundle: Bundle[NetworkType]) -> None:
@@ -187,6 +190,28 @@ class PooledTextModel(PooledModel[NetworkType, Found, Prediction], Embeds[Networ
         read = self._checked(text, second)
         (cut,) = cut_texts(self._collator(), self.store([read]))
         return replace(explain_text(self, text, self._inputs(read), self._output, gradients), cut=cut)
+
+    def _scale(self) -> Callable[[Tensor], Tensor] | None:
+        """Return what turns scores into log probabilities; None where the output is a number."""
+        return None
+
+    def _output_of(self, name: str) -> int:
+        """Return the number of an output that a program named; refuse one that the model does not have."""
+        raise UserError("This model predicts one number: leave out `output` and `against`.")
+
+    def _output_names(self, outputs: Sequence[int]) -> Sequence[str]:
+        """Return the names of outputs."""
+        return ["number" for _ in outputs]
+
+    def _choose(self, text: Given, output: str | None, each: bool, to: str | None) -> Chosen:
+        refuse_language(to)
+        if output is not None:
+            return [self._output_of(check_text(output, "`output`"))]
+        return [self._output(self._outputs([self._checked(*pair_of(text))])).score]
+
+    def _read(self, text: Given, chosen: Chosen, to: str | None) -> Reading:
+        row, (output,) = self._checked(*pair_of(text)), chosen or (0,)
+        return read_pooled(self, partial(self._inputs, row), output, self._output_names, self._scale())
 
     def _predictions_and_cuts(self, rows: Sequence[Text]) -> list[tuple[Prediction, bool]]:
         """Predict for texts that are not blank; return each prediction with whether its text was cut."""
