@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 def build(folder: Path) -> dict[str, Path]:
     """Return the sdist and the wheel by their names, built into a folder."""
-    command = [sys.executable, "-m", "hatchling", "build", "--directory", str(folder)]
+    command = [sys.executable, "-P", "-m", "hatchling", "build", "--directory", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return {path.name: path for path in sorted(folder.iterdir())}
 
@@ -37,7 +37,7 @@ def try_demo(wheel: Path, folder: Path, arguments: Sequence[str]) -> None:
     """Run the demo from a wheel, in a new environment that has nothing else, outside of the source tree."""
     venv.create(folder / "environment", with_pip=True)
     binaries = folder / "environment" / ("Scripts" if os.name == "nt" else "bin")
-    install = [str(binaries / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    install = [str(binaries / "python"), "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     subprocess.run([*install, "--constraint", str(ROOT / "constraints.txt"), str(wheel)], check=True)
     subprocess.run([binaries / "heedful", "demo", "--out", folder / "demo", *arguments], cwd=folder, check=True)
 

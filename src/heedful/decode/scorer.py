@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, reduce
 from typing import Any, cast
 
@@ -32,7 +32,7 @@ class SingleModel:
     model: Generator
 
     def __reduce__(self) -> tuple[Any, ...]:  # a copy looks anew for what can take its steps
-        return SingleModel, (self.model,)
+        return type(self), tuple(getattr(self, each.name) for each in fields(self))
 
     @cached_property
     def decoder(self) -> Decoder:

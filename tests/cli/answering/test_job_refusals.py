@@ -193,7 +193,7 @@ def test_only_a_folder_with_a_manifest_is_one_of_a_batch_job(tmp_path: Path) -> 
 # --- options ----------------------------------------------------------------------------------------------------------
 
 # Options whose values are names of files: `cli/answering/batch_job.py` says what of them decides answers.
-FILES = {"--data", "--output", "--terms", "--with", "--source", "--target", "--context", "--image"}
+FILES = {"--data", "--output", "--terms", "--with", "--source", "--target", "--context", "--image", "--adapter"}
 
 
 def test_every_verb_that_answers_has_parts_and_no_option_names_a_file_that_a_job_forgets() -> None:

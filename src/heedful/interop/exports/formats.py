@@ -32,8 +32,8 @@ class Format:
 
     def refusals(self, recipe: Recipe) -> list[Refusal]:
         """Return what a recipe asks for and the format cannot hold; nothing if its models can be exported."""
-        found: Iterable[Refusal] = import_module(f"{self.home}.refusals").refusals(recipe)
-        return list(found)
+        found: Iterable[tuple[str, str]] = import_module(f"{self.home}.refusals").refusals(recipe)
+        return [Refusal(*each) for each in found]
 
     @property
     def can_compare(self) -> bool:

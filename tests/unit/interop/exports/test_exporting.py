@@ -127,5 +127,5 @@ def test_a_folder_in_use_is_refused(model: Path, tmp_path: Path, hold: Callable[
 
 def test_every_format_has_its_three_modules() -> None:
     for form in FORMATS.values():
-        folder = Path(exporting.__file__).parent / form.home.rpartition(".")[2]
+        folder = Path(exporting.__file__).parents[1] / form.home.rpartition(".")[2]
         assert {"refusals.py", "writing.py", "comparing.py"} <= {path.name for path in folder.iterdir()}

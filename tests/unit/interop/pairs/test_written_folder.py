@@ -172,10 +172,7 @@ def test_a_wrong_export_is_refused_and_not_written(tmp_path: Path, monkeypatch: 
     write_translator(tmp_path / "m")
     wrong = Comparison(7, 2, 0.5, "7 rows")
     monkeypatch.setattr("heedful.interop.transformers.pairs.comparing.compare", lambda *given: wrong)
-    with refuses(
-        f"{tmp_path}/m answers differently in transformers: 2 of 7 answers are not equal, and scores differ by up to "
-        "0.5. ..."
-    ):
+    with refuses("...m answers differently in transformers: 2 of 7 ..."):
         export_model(tmp_path / "m", "transformers", tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
