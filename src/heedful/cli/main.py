@@ -101,7 +101,7 @@ VERBS: Mapping[str, tuple[str, str]] = {
     "tokens": ("heedful.cli.verbs.tokens", "Show the pieces and ids of texts, or a batch as the model sees it."),
     "import": (
         "heedful.cli.verbs.import_",
-        "Import MarianMT, BERT, GPT-2, Llama or ViT from a local Hugging Face folder.",
+        "Import a model of transformers from a local Hugging Face folder.",
     ),
     "export": ("heedful.cli.verbs.export", "Export a model to transformers, CTranslate2, ONNX or torch.export."),
     "publish": ("heedful.cli.verbs.publish", "Prepare a model for a hub, and upload it where that is asked for."),

@@ -17,9 +17,10 @@ def command(
     out: Annotated[str | None, out_option(" (default: runs/NAME)")] = None,
     as_json: Annotated[bool, json_option("the folder, its kind and its size")] = False,
 ) -> None:
-    """Import MarianMT (such as the OPUS-MT translators), BERT, GPT-2, ViT or a Llama-shaped model from a folder.
+    """Import a model of `transformers` from a folder.
 
-    Nothing is downloaded or run.
+    MarianMT (such as the OPUS-MT translators), Pegasus, M2M-100, NLLB, mBART-50, BERT, RoBERTa, XLM-RoBERTa,
+    DistilBERT, GPT-2, Llama, Mistral, Qwen2 or ViT. Nothing is downloaded or run.
     """
     name = folder.as_posix()
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name) and not folder.exists() and not folder.parent.exists():
