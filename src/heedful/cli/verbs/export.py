@@ -43,7 +43,7 @@ def command(
             f"`pip install {found.format.package}`, and export it again."
         )
     elif compared.lost is not None:
-        print(f"Compared on {compared.of}: {compared.lost:+.2f} BLEU lost")
+        print(f"Compared on {compared.of}: BLEU changes by {-compared.lost:+.2f}")
     else:
         of = f"{compared.unequal:,} of {compared.count:,} answers differ" if compared.unequal else "equal answers"
         print(f"Compared on {compared.of}: {of}, scores within {compared.difference:.1g}")
