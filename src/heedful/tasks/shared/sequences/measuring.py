@@ -37,7 +37,8 @@ class MeasuredPairs(SequenceModel, Measures):
     def _choose(self, text: Given, output: str | None, each: bool, to: str | None) -> Chosen:
         if output is None:
             return self._found(single_text(text), to)
-        (tokens,) = self.wording.encode_target([check_text(output, "`output`")])
+        sources = self.encode_sources([single_text(text)], to, "`text`", 1)
+        (tokens,) = self.wording.encode_target([check_text(output, "`output`")], sources)
         self.check_targets([tokens], "`output`")
         return [*tokens, END]
 
