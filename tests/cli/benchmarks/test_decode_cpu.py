@@ -13,7 +13,8 @@ from benchmarks.cpu.decode_cpu_engines import Answer, EngineError
 from heedful.base.processes import child_environment, run_module
 
 
-@pytest.mark.parametrize("part", ["bert", pytest.param("gpt", marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize("part", ["bert", "gpt"])
 def test_the_parts_that_need_no_peer_but_transformers_run(part: str) -> None:
     command = run_module("benchmarks.cpu.decode_cpu", "--tiny", "--parts", part)
     done = subprocess.run(command, env=child_environment("benchmarks"), capture_output=True, text=True, check=False)

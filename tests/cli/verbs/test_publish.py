@@ -310,6 +310,7 @@ def server() -> Iterator[SimpleNamespace]:
     thread.join()
 
 
+@pytest.mark.wide
 def test_an_upload_sends_exactly_the_prepared_files(server: SimpleNamespace, tmp_path: Path) -> None:
     """The library itself, to a server on this machine."""
     pytest.importorskip("huggingface_hub")

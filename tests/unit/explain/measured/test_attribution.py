@@ -111,7 +111,9 @@ def embedded_by(reading: Any) -> list[Tensor]:
     return found
 
 
-@pytest.mark.parametrize("name", ["classifier-transformer", "recurrent-cho", "bert"])
+@pytest.mark.parametrize(
+    "name", ["classifier-transformer", pytest.param("recurrent-cho", marks=pytest.mark.wide), "bert"]
+)
 def test_integrated_gradients_are_the_naive_sum_of_gradients_along_the_path(name: str) -> None:
     steps, (reading, silent) = 200, readings_of(name)
     whole, blank = embedded_by(reading), embedded_by(silent)
@@ -203,6 +205,7 @@ def test_all_kinds_and_numbers_are_in_json() -> None:
         assert written["differences"] == found.differences.tolist()
 
 
+@pytest.mark.wide
 def test_where_outputs_jump_what_is_shared_out_says_so() -> None:
     """Attention in a window that moves by whole tokens: no integral sums to the difference."""
     found = model_named("recurrent-luong-local").attribute("the dog")

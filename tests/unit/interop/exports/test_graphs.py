@@ -57,7 +57,7 @@ KINDS: Mapping[str, Kind] = {
     ),
 }
 # In every run; the others, which take seconds each, are wide, and in benchmarks.interop.export.
-QUICK = {"torch": ("language-alibi-shared", "classifier", "vit"), "onnx": ("tagger",), "card": ("bert",)}
+QUICK = {"torch": ("language-alibi-shared", "classifier", "vit"), "onnx": ("tagger",), "card": ()}
 
 
 def some(to: str, kinds: Iterable[str] = KINDS) -> list[ParameterSet]:
@@ -95,7 +95,8 @@ def test_the_card_of_torch_has_a_program_that_runs(kind: str, tmp_path: Path) ->
 
 
 @pytest.mark.skipif("target_tags" not in Data.model_fields, reason="targets have no tags")
-@pytest.mark.parametrize("to", ["torch", pytest.param("ctranslate2", marks=pytest.mark.wide)])
+@pytest.mark.wide
+@pytest.mark.parametrize("to", ["torch", "ctranslate2"])
 def test_targets_that_begin_with_a_tag_do_so_in_other_libraries(to: str, tmp_path: Path) -> None:
     if to == "ctranslate2":
         pytest.importorskip(to)
@@ -106,6 +107,7 @@ def test_targets_that_begin_with_a_tag_do_so_in_other_libraries(to: str, tmp_pat
     assert run_program(tmp_path / "out").count("\n") == 1
 
 
+@pytest.mark.wide
 def test_the_program_of_a_classifier_scores_as_heedful_does(tmp_path: Path) -> None:
     model = {"family": "classifier", "encoder": BERT}
     folder = write_random_model(tmp_path / "model", "classify", model=model, data={"lowercase": True})
@@ -133,6 +135,7 @@ def test_pools_of_rows_are_those_of_packed_texts(name: str) -> None:
     torch.testing.assert_close(pool_rows(pool, padded, keep), pool(packed.values, packed.layout))
 
 
+@pytest.mark.wide
 def test_images_of_one_size_that_is_set_are_read_by_convolutions(tmp_path: Path) -> None:
     kind: Kind = (
         "classify_images",
@@ -143,6 +146,7 @@ def test_images_of_one_size_that_is_set_are_read_by_convolutions(tmp_path: Path)
     assert "Images have 16 x 12 pixels." in (tmp_path / "out/README.md").read_text()
 
 
+@pytest.mark.wide
 def test_a_program_reads_any_number_of_rows_of_any_length(tmp_path: Path) -> None:
     exported(TAGGER, "torch", tmp_path)
     graph = torch.export.load(tmp_path / "out/model.pt2").module()

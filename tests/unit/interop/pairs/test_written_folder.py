@@ -37,6 +37,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.wide
 def test_the_program_of_the_card_runs_without_heedful(exported: Path) -> None:
     card = (exported / "theirs/english-german/README.md").read_text()
     assert card.startswith("---\nlibrary_name: transformers\npipeline_tag: translation\ntags:\n- heedful\n---\n")

@@ -42,8 +42,26 @@ VARIANTS: dict[str, tuple[str, dict[str, Any], str, dict[str, Any]]] = {  # type
 }
 
 
-@pytest.mark.parametrize("borders", ["closed", "open"])
-@pytest.mark.parametrize(("kind", "decoder", "pieces", "keys"), VARIANTS.values(), ids=list(VARIANTS))
+def in_short(variant: str, borders: str) -> bool:
+    """Whether `make test` tries a variant, and not only `make test-all`."""
+    return (variant, borders) in {
+        ("gpt2", "closed"),
+        ("llama", "open"),
+        ("mistral", "closed"),
+        ("gpt2 of words", "open"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("kind", "decoder", "pieces", "keys", "borders"),
+    [
+        pytest.param(
+            *variant, borders, marks=() if in_short(name, borders) else pytest.mark.wide, id=f"{name}-{borders}"
+        )
+        for name, variant in VARIANTS.items()
+        for borders in ("closed", "open")
+    ],
+)
 def test_a_model_answers_alike_and_comes_back_with_equal_weights(
     kind: str, decoder: dict[str, Any], pieces: str, keys: dict[str, Any], borders: str, tmp_path: Path
 ) -> None:
@@ -58,7 +76,10 @@ def test_a_model_answers_alike_and_comes_back_with_equal_weights(
     assert (recipe.data.borders, recipe.tokenizer.kind) == (borders, pieces)
 
 
-@pytest.mark.parametrize("write", [write_gpt2, write_llama, write_mistral, write_qwen2])
+@pytest.mark.parametrize(
+    "write",
+    [write_gpt2, *(pytest.param(one, marks=pytest.mark.wide) for one in (write_llama, write_mistral, write_qwen2))],
+)
 def test_what_was_imported_goes_back_without_its_copies_of_markers(write: Any, tmp_path: Path) -> None:
     theirs = write(tmp_path / "first")
     import_model(tmp_path / "first", tmp_path / "ours")
@@ -84,7 +105,7 @@ def test_biases_of_projections_alone_are_those_of_llama_with_other_tokenizers_th
     assert tensors["model.layers.1.self_attn.q_proj.bias"].all()
 
 
-@pytest.mark.parametrize("decoder", [GPT, LLAMA], ids=["gpt2", "llama"])
+@pytest.mark.parametrize("decoder", [GPT, pytest.param(LLAMA, marks=pytest.mark.wide)], ids=["gpt2", "llama"])
 def test_a_pipeline_continues_texts_as_the_original(decoder: dict[str, Any], tmp_path: Path) -> None:
     folder = make_model(tmp_path / "ours", {"family": "language", "decoder": decoder}, "byte_bpe")
     export_model(folder, "transformers", tmp_path / "theirs")
