@@ -287,7 +287,7 @@ def test_other_ways_to_cut_text_are_refused(folder: Path, change: Change, part: 
             "tokenizer_class",
             "BertJapaneseTokenizer",
             '`tokenizer_class` is "BertJapaneseTokenizer", but must be one of BertTokenizer, BertTokenizerFast, '
-            "PreTrainedTokenizerFast, TokenizersBackend.",
+            "DistilBertTokenizer, DistilBertTokenizerFast, PreTrainedTokenizerFast, TokenizersBackend.",
         ),
         (
             "do_basic_tokenize",
