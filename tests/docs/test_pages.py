@@ -111,8 +111,11 @@ def folders_to_import() -> Callable[[Path], None]:
         from tests.unit.interop.images.vit_folders import write_vit
         from tests.unit.interop.language.language_folders import write_gpt2, write_llama
         from tests.unit.interop.marian_folders import write_marian
+        from tests.unit.interop.pairs.theirs import write_nllb, write_pegasus
 
         write_marian(folder / "opus-mt-en-de")
+        write_pegasus(folder / "pegasus-xsum")
+        write_nllb(folder / "nllb-200-distilled-600M")
         write_bert(folder / "bert-base-uncased")
         write_encoder(folder / "my-sentiment-bert", "Bert", "SequenceClassification")
         write_gpt2(folder / "gpt2")
