@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import nn
 
-from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, SPECIALS
+from heedful.data.tokenize.tokenizer import END, SPECIALS
 from heedful.interop.ctranslate2.network import longest_of
-from heedful.interop.ctranslate2.writing import pieces_of
+from heedful.interop.ctranslate2.writing import NEVER, pieces_of
 from heedful.interop.exports.comparison import Comparison
 from heedful.interop.exports.greedy import Answer, answer, inputs_of, limits_of, prefixes_of
 from heedful.interop.exports.samples import Samples
@@ -18,8 +18,6 @@ from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 
 Ids = Sequence[Sequence[int]]
-
-_NEVER = [[SPECIALS[PAD]], [SPECIALS[BEGIN]]]
 
 
 def compare(bundle: Bundle[nn.Module], folder: Path, samples: Samples) -> Comparison:
@@ -84,7 +82,7 @@ class _Translator(_Opened):
             beam_size=1,
             max_batch_size=32,
             disable_unk=True,
-            suppress_sequences=_NEVER,
+            suppress_sequences=NEVER,
             min_decoding_length=0,
             max_decoding_length=max(limits) + max(map(len, prefixes)),
             target_prefix=[self._pieces(prefix) for prefix in prefixes],  # of sources too: they share a vocabulary
@@ -116,7 +114,7 @@ class _Generator(_Opened):
             sampling_topk=1,
             max_batch_size=32,
             disable_unk=True,
-            suppress_sequences=_NEVER,
+            suppress_sequences=NEVER,
             max_length=max(limits),
             include_prompt_in_result=False,
         )

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
-from heedful.config.model.transformer import SITES, TransformerModel, TransformerStack
+from heedful.config.model.transformer import TransformerModel, TransformerStack
 from heedful.config.recipe import Recipe
 from heedful.interop.exports.formats import Refusal
+from heedful.interop.exports.stack_refusals import attention_of_sites, other_attention
 
-_OF_ATTENTION = ("alignment", "distribution", "choice")
+_ATTENTION = "CTranslate2 has no attention but a softmax of scaled dot products"
 
 
 def refusals(recipe: Recipe) -> Iterator[Refusal]:
@@ -19,7 +20,7 @@ def refusals(recipe: Recipe) -> Iterator[Refusal]:
             yield from _of_translator(model)
             yield from _of_stack(model, "model")
         case LanguageModelTable(decoder=TransformerDecoderTable() as decoder):
-            yield from _of_attention(decoder, "model.decoder", "")
+            yield from other_attention(decoder, "model.decoder", _ATTENTION)
             yield from _of_stack(decoder, "model.decoder")
         case LanguageModelTable(decoder=decoder):
             yield Refusal("model.decoder.family", f"CTranslate2 has no language model that is {decoder.family}")
@@ -32,17 +33,7 @@ def _of_translator(model: TransformerModel) -> Iterator[Refusal]:
         yield Refusal("model.encoder_layer", "CTranslate2 has no Transformer with convolutions")
     if model.word_positions:
         yield Refusal("model.word_positions", "CTranslate2 does not count words")
-    for site in SITES:
-        own = f"{site}_attention" if getattr(model, f"{site}_attention") is not None else ""
-        yield from _of_attention(model.at(site), "model", own)
-
-
-def _of_attention(table: TransformerStack, prefix: str, own: str) -> Iterator[Refusal]:
-    """Yield what is not a softmax of scaled dot products; `own` is the key of a site with attention of its own."""
-    if not table.plain:
-        key = next(key for key in _OF_ATTENTION if getattr(table, key) != type(table).model_fields[key].default)
-        where = f"{prefix}.{own}.{key}" if own else f"{prefix}.{key}"
-        yield Refusal(where, "CTranslate2 has no attention but a softmax of scaled dot products")
+    yield from attention_of_sites(model, _ATTENTION)
 
 
 def _of_stack(table: TransformerStack, prefix: str) -> Iterator[Refusal]:

@@ -15,6 +15,7 @@ from heedful.models.bundle import CARD, SHORTLIST, Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.tasks.translate.lexicon import Lexicon, read_lexicon
 
+NEVER: Final = [[SPECIALS[PAD]], [SPECIALS[BEGIN]]]  # what no search of ours outputs; of `<unk>` there is an option
 _KINDS: Final = {True: ("TransformerSpec", 7), False: ("TransformerDecoderSpec", 8)}  # of translators, or not
 
 
@@ -107,7 +108,6 @@ print(text.decode(found[0].sequences_ids[0]))
 
 def _card(bundle: Bundle[nn.Module], precision: str, folder: str = ".") -> str:
     """Return a card with a program that uses the model: run in the folder, it needs CTranslate2 and tokenizers only."""
-    never = [[SPECIALS[PAD]], [SPECIALS[BEGIN]]]
     recipe, vocabularies = bundle.recipe, bundle.vocabularies
     text = "a text" if recipe.data.lowercase else "A text"
     if isinstance(bundle.model, EncoderDecoder):
@@ -127,9 +127,9 @@ def _card(bundle: Bundle[nn.Module], precision: str, folder: str = ".") -> str:
             "beam": recipe.decode.beam,
             "tag": f'["{tag_of(tags[0])}", *pieces]' if tags else "pieces",
         }
-        program = _TRANSLATOR.replace("{tag}pieces", "{tag}").format(folder=folder, text=text, never=never, **values)
+        program = _TRANSLATOR.replace("{tag}pieces", "{tag}").format(folder=folder, text=text, never=NEVER, **values)
     else:
-        program = _GENERATOR.format(folder=folder, text=text, never=never, begin=SPECIALS[BEGIN])
+        program = _GENERATOR.format(folder=folder, text=text, never=NEVER, begin=SPECIALS[BEGIN])
     form = [
         what
         for what, done in (

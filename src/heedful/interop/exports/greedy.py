@@ -46,10 +46,10 @@ def inputs_of(bundle: Bundle[nn.Module], samples: Samples, longest: int | None =
         pieces = bundle.vocabularies["text"].encode_batch(texts)
         return [[BEGIN, *ids[: most - 1]] for ids in pieces]
     codec = TextCodec(bundle.recipe, bundle.vocabularies)
-    return [[*ids[: most - 1], END] for ids in codec.encode(_tagged(bundle, texts), None, False, "samples", 1)]
+    return [[*ids[: most - 1], END] for ids in codec.encode(tagged(bundle, texts), None, False, "samples", 1)]
 
 
-def _tagged(bundle: Bundle[nn.Module], texts: Sequence[str]) -> list[str]:
+def tagged(bundle: Bundle[Any], texts: Sequence[str]) -> list[str]:
     """Return texts that name a target language, where a model has several: each of the languages in turn."""
     languages = list(bundle.vocabularies["source"].tags)
     if not languages:
@@ -63,8 +63,7 @@ def _tagged(bundle: Bundle[nn.Module], texts: Sequence[str]) -> list[str]:
 
 def prefixes_of(bundle: Bundle[nn.Module], inputs: Sequence[Sequence[int]]) -> list[list[int]]:
     """Return what the answer to each input begins with: the tag of its language, where targets have them."""
-    tagged = bool(getattr(bundle.recipe.data, "target_tags", False))
-    return [list(ids[:1]) if tagged else [] for ids in inputs]
+    return [list(ids[:1]) if bundle.recipe.data.target_tags else [] for ids in inputs]
 
 
 def limits_of(inputs: Sequence[Sequence[int]], longest: int | None = None) -> list[int]:

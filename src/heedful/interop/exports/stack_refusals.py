@@ -4,11 +4,12 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from heedful.config.model.transformer import TransformerBlocks
+from heedful.config.model.transformer import SITES, TransformerBlocks, TransformerModel
 from heedful.interop.exports.formats import Refusal
 
 Allowed = dict[str, Sequence[Any]]  # values of keys that a format can hold
 
+_OF_ATTENTION: Final = ("alignment", "distribution", "choice")
 # What no model of `transformers` has: it attends by a softmax of scaled dot products, to all positions.
 PLAIN: Final[Allowed] = {
     "alignment": ("scaled_dot",),
@@ -25,6 +26,20 @@ def other_values(table: Any, where: str, allowed: Allowed, whose: str) -> Iterat
         if value not in values:
             usual = f"it is {_listed(values)}" if any(each is not None for each in values) else "there is none"
             yield Refusal(f"{where}.{key}", f"in {whose} {usual}, but here it is {_said(value)}")
+
+
+def other_attention(table: TransformerBlocks, where: str, why: str, own: str = "") -> Iterator[Refusal]:
+    """Yield what is not a softmax of scaled dot products; `own` is the key of a site with attention of its own."""
+    if not table.plain:
+        key = next(key for key in _OF_ATTENTION if getattr(table, key) != type(table).model_fields[key].default)
+        yield Refusal(f"{where}.{own}.{key}" if own else f"{where}.{key}", why)
+
+
+def attention_of_sites(model: TransformerModel, why: str) -> Iterator[Refusal]:
+    """Yield the same for each place of a translator where it attends."""
+    for site in SITES:
+        own = f"{site}_attention" if getattr(model, f"{site}_attention") is not None else ""
+        yield from other_attention(model.at(site), "model", why, own)
 
 
 def other_heads(table: TransformerBlocks, where: str, whose: str, shared: bool) -> Iterator[Refusal]:

@@ -1,12 +1,14 @@
-"""Cards of graphs: programs that use them, with numpy and `tokenizers` besides the library that runs them."""
+"""What stands beside graphs: tokenizers, names of classes, and a card with a program that uses the graphs."""
 
+from pathlib import Path
 from typing import Any, Final, cast
 
 from torch import nn
 
+from heedful.base.files import write_bytes, write_json
 from heedful.data.tokenize.tokenizer import BEGIN, END, PAD, UNKNOWN, tag_of
 from heedful.interop.graphs.graphs import graphs_of, image_size, longest_of
-from heedful.models.bundle import Bundle
+from heedful.models.bundle import CARD, Bundle
 from heedful.models.networks import EncoderDecoder, LanguageModel
 
 _TOKENIZER: Final = """\
@@ -115,3 +117,12 @@ def _program(bundle: Bundle[nn.Module]) -> tuple[str, str]:
         )
     segments = ", segments=np.zeros_like(ids)" if "segments" in graph.inputs else ""
     return opened, _TEXTS.format(segments=segments, labels=labels, **ids)
+
+
+def write_rest(bundle: Bundle[nn.Module], folder: Path, card: str) -> None:
+    """Write what belongs to graphs: tokenizers, names of classes, and the card."""
+    for name, tokenizer in bundle.vocabularies.files().items() if bundle.vocabularies.tokenizers else ():
+        write_bytes(folder / name, tokenizer.to_json())
+    if bundle.vocabularies.labels:
+        write_json(folder / "labels.json", list(bundle.vocabularies.labels))
+    write_bytes(folder / CARD, card.encode())

@@ -8,11 +8,12 @@ from heedful.config.model.encoders import TransformerEncoderTable
 from heedful.config.model.images import ImageTransformerTable
 from heedful.config.model.language import LanguageModelTable, TransformerDecoderTable
 from heedful.config.model.pooled import ImageModel, TextModel
-from heedful.config.model.transformer import SITES, TransformerBlocks, TransformerModel
+from heedful.config.model.transformer import TransformerModel
 from heedful.config.recipe import Recipe
 from heedful.interop.exports.formats import Refusal
+from heedful.interop.exports.stack_refusals import attention_of_sites, other_attention
 
-_OF_ATTENTION = ("alignment", "distribution", "choice")
+_ATTENTION = "only a softmax of scaled dot products is exported"
 
 
 def refusals(recipe: Recipe) -> Iterator[Refusal]:
@@ -21,9 +22,9 @@ def refusals(recipe: Recipe) -> Iterator[Refusal]:
         case TransformerModel() as model:
             yield from _of_translator(model)
         case BertModel() as model:
-            yield from _of_attention(model, "model", "")
+            yield from other_attention(model, "model", _ATTENTION)
         case LanguageModelTable(decoder=TransformerDecoderTable() as decoder):
-            yield from _of_attention(decoder, "model.decoder", "")
+            yield from other_attention(decoder, "model.decoder", _ATTENTION)
         case LanguageModelTable(decoder=decoder):
             yield _other("model.decoder.family", decoder.family)
         case TextModel() as model:
@@ -59,30 +60,20 @@ def _of_translator(model: TransformerModel) -> Iterator[Refusal]:
         yield Refusal("model.encoder_layer", "convolutions over packed tokens are not exported")
     if model.word_positions:
         yield Refusal("model.word_positions", "a graph does not count words")
-    for site in SITES:
-        own = f"{site}_attention" if getattr(model, f"{site}_attention") is not None else ""
-        yield from _of_attention(model.at(site), "model", own)
+    yield from attention_of_sites(model, _ATTENTION)
 
 
 def _of_encoder(encoder: object) -> Iterator[Refusal]:
     if isinstance(encoder, TransformerEncoderTable | BertModel):
-        yield from _of_attention(encoder, "model.encoder", "")
+        yield from other_attention(encoder, "model.encoder", _ATTENTION)
     else:
         yield _other("model.encoder.family", str(getattr(encoder, "family", encoder)))
-
-
-def _of_attention(table: TransformerBlocks, prefix: str, own: str) -> Iterator[Refusal]:
-    """Yield what is not a softmax of scaled dot products; `own` is the key of a site with attention of its own."""
-    if not table.plain:
-        key = next(key for key in _OF_ATTENTION if getattr(table, key) != type(table).model_fields[key].default)
-        where = f"{prefix}.{own}.{key}" if own else f"{prefix}.{key}"
-        yield Refusal(where, "only a softmax of scaled dot products is exported")
 
 
 def _of_images(model: ImageModel, data: Data) -> Iterator[Refusal]:
     if not isinstance(model.pooled_by, str):
         yield Refusal("model.pool", "a pool that attends by an alignment is not exported")
     if isinstance(model.encoder, ImageTransformerTable):
-        yield from _of_attention(model.encoder, "model.encoder", "")
+        yield from other_attention(model.encoder, "model.encoder", _ATTENTION)
     elif data.images.size is None:
         yield Refusal("data.images", "a graph reads images of one size, but these have any")

@@ -13,10 +13,9 @@ import torch
 from torch import nn
 
 from heedful.base.errors import UserError
-from heedful.interop.graphs.card import card_of
+from heedful.interop.graphs.card import card_of, write_rest
 from heedful.interop.graphs.graphs import graphs_of, longest_of
 from heedful.interop.graphs.programs import program_of, quiet
-from heedful.interop.torch_export.writing import write_rest
 from heedful.models.bundle import Bundle
 
 ENDING: Final = ".onnx"

@@ -6,11 +6,10 @@ from typing import Final
 import torch
 from torch import nn
 
-from heedful.base.files import write_bytes, write_json
-from heedful.interop.graphs.card import card_of
+from heedful.interop.graphs.card import card_of, write_rest
 from heedful.interop.graphs.graphs import graphs_of, longest_of
 from heedful.interop.graphs.programs import program_of, quiet
-from heedful.models.bundle import CARD, Bundle
+from heedful.models.bundle import Bundle
 
 ENDING: Final = ".pt2"
 _START: Final = """\
@@ -32,12 +31,3 @@ def write(bundle: Bundle[nn.Module], folder: Path, precision: str) -> None:
         with quiet():
             torch.export.save(program_of(graph, longest_of(bundle)), folder / f"{name}{ENDING}")
     write_rest(bundle, folder, card_of(bundle, "torch.export", "torch numpy tokenizers", _START))
-
-
-def write_rest(bundle: Bundle[nn.Module], folder: Path, card: str) -> None:
-    """Write what belongs to graphs: tokenizers, names of classes, and the card."""
-    for name, tokenizer in bundle.vocabularies.files().items() if bundle.vocabularies.tokenizers else ():
-        write_bytes(folder / name, tokenizer.to_json())
-    if bundle.vocabularies.labels:
-        write_json(folder / "labels.json", list(bundle.vocabularies.labels))
-    write_bytes(folder / CARD, card.encode())

@@ -15,7 +15,6 @@ from tests.unit.interop.exports.programs import run_program
 from torch import nn
 
 from heedful.base.packed import Packed
-from heedful.config.data import Data
 from heedful.interop.exports.comparison import Comparison
 from heedful.interop.exports.exporting import export_model
 from heedful.interop.exports.formats import FORMATS, Refusal
@@ -94,7 +93,6 @@ def test_the_card_of_torch_has_a_program_that_runs(kind: str, tmp_path: Path) ->
     assert run_program(tmp_path / "out").count("\n") >= 1
 
 
-@pytest.mark.skipif("target_tags" not in Data.model_fields, reason="targets have no tags")
 @pytest.mark.wide
 @pytest.mark.parametrize("to", ["torch", "ctranslate2"])
 def test_targets_that_begin_with_a_tag_do_so_in_other_libraries(to: str, tmp_path: Path) -> None:

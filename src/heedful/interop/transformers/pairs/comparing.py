@@ -1,8 +1,6 @@
 """Opens a translator in `transformers`, and compares pieces, greedy translations and log probabilities with ours."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import cycle
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -12,8 +10,10 @@ from torch import Tensor, nn
 from heedful.base.packed import Packed
 from heedful.data.tokenize.tokenizer import BEGIN, END, tag_of
 from heedful.interop.exports.comparison import Comparison
+from heedful.interop.exports.greedy import tagged
 from heedful.interop.exports.samples import Samples
 from heedful.interop.transformers.pairs.vocabularies import TARGET
+from heedful.interop.transformers.tally import quietly
 from heedful.models.bundle import Bundle
 from heedful.models.networks import EncoderDecoder
 from heedful.nn.evaluation_mode import evaluation_mode
@@ -52,7 +52,7 @@ def compare(bundle: Bundle[nn.Module], folder: Path, samples: Samples) -> Compar
 def _open(folder: Path) -> _Theirs:
     from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-    with _quiet():
+    with quietly():
         model = AutoModelForSeq2SeqLM.from_pretrained(folder, local_files_only=True).eval()
         source = AutoTokenizer.from_pretrained(folder, local_files_only=True)
         own = (folder / TARGET).exists()
@@ -60,33 +60,12 @@ def _open(folder: Path) -> _Theirs:
     return _Theirs(model, source, target)
 
 
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep the library from showing progress and advice among our own output."""
-    from transformers.utils import logging
-
-    level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bars:
-            logging.enable_progress_bar()
-
-
 def _readable(translator: Translator, texts: Sequence[str]) -> tuple[list[str], list[list[int]]]:
     """Return texts with pieces, no more than training had, and their pieces.
 
     Where texts ask for target languages by tags, each asks for the next one.
     """
-    tags = [tag_of(language) for language in translator.vocabularies["source"].tags]
-    spoken = [text for text in texts if text.strip()]
-    asking = [
-        text if not tags or text.lstrip().startswith(tuple(tags)) else f"{tag} {text}"
-        for text, tag in zip(spoken, cycle(tags or [""]), strict=False)
-    ]
+    asking = tagged(translator.bundle, [text for text in texts if text.strip()])
     longest = translator.recipe.data.max_length
     sources = translator.encode(asking)
     kept = [(text, source) for text, source in zip(asking, sources, strict=True) if 0 < len(source) <= longest]
@@ -105,7 +84,7 @@ def _translated(
     bare = [text.lstrip().removeprefix(tag).lstrip() if tag else text for text in texts]
     inputs = theirs.source(bare, return_tensors="pt", padding=True, return_token_type_ids=False)
     read = [row[mask.bool()].tolist() for row, mask in zip(inputs["input_ids"], inputs["attention_mask"], strict=True)]
-    with _quiet():
+    with quietly():
         found = theirs.model.generate(
             **inputs, num_beams=1, do_sample=False, max_length=None, max_new_tokens=max(limits)
         )
