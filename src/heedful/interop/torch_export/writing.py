@@ -28,6 +28,8 @@ def run(name, **inputs):
 def write(bundle: Bundle[nn.Module], folder: Path, precision: str) -> None:
     """Write a model that `refusals` accepts."""
     for name, graph in graphs_of(bundle).items():
+        program = program_of(graph, longest_of(bundle))
+        program.example_inputs = None  # torch would write them as a pickle
         with quiet():
-            torch.export.save(program_of(graph, longest_of(bundle)), folder / f"{name}{ENDING}")
+            torch.export.save(program, folder / f"{name}{ENDING}")
     write_rest(bundle, folder, card_of(bundle, "torch.export", "torch numpy tokenizers", _START))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 import numpy as np
 import pytest
@@ -73,6 +74,15 @@ def exported(kind: Kind, to: str, tmp_path: Path, **tables: Any) -> Comparison:
 def test_programs_of_torch_answer_as_the_model_did(kind: str, tmp_path: Path) -> None:
     found = exported(KINDS[kind], "torch", tmp_path)
     assert (found.count, found.unequal, found.difference < 1e-4) == (32, 0, True)
+
+
+def test_a_program_of_torch_holds_no_pickle(tmp_path: Path) -> None:
+    exported(KINDS["classifier"], "torch", tmp_path)
+    (file,) = (tmp_path / "out").glob("*.pt2")
+    with ZipFile(file) as archive:
+        inside = {one.filename.partition("/")[2]: archive.read(one) for one in archive.infolist()}
+    assert inside["data/sample_inputs/model.pt"] == b""
+    assert not any(content[:2] in (b"PK", b"\x80\x02") or name.endswith(".pkl") for name, content in inside.items())
 
 
 @pytest.mark.parametrize("kind", some("onnx"))
